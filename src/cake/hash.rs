@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Flow modes, and hashes in the place of flows and hosts.
+//!
+//! Tables are set-associative: a hash names a set of [`WAYS`] neighbouring places, and any of them
+//! may hold the flow. With 1024 queues two flows rarely share one before some 400 are active
+//! (CAKE paper, section III-B).
+
+use super::{
+    dissect::{Addresses, FlowKeys},
+    index::QUEUES,
+    siphash::{SipHash, SipKey},
+};
+
+/// Places in a set.
+pub const WAYS: u32 = 8;
+
+/// The places of the set that `hash` names, its own place first.
+#[inline]
+pub fn ways(hash: u32) -> impl Iterator<Item = u32> {
+    let direct = hash % QUEUES as u32;
+    let set = direct & !(WAYS - 1);
+    (0..WAYS).map(move |i| set | (direct.wrapping_add(i) & (WAYS - 1)))
+}
+
+/// What is isolated from what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowMode {
+    /// Nothing: one queue a tin.
+    Flowblind,
+    /// A queue for each source.
+    SrcHost,
+    /// A queue for each destination.
+    DstHost,
+    /// A queue for each pair of source and destination.
+    Hosts,
+    /// A queue for each flow.
+    Flows,
+    /// Flows, and fairness among sources.
+    DualSrcHost,
+    /// Flows, and fairness among destinations.
+    DualDstHost,
+    /// Flows, and fairness among sources and among destinations.
+    #[default]
+    Triple,
+}
+
+impl FlowMode {
+    /// Whether queues are chosen by flow.
+    #[inline]
+    pub const fn by_flow(self) -> bool {
+        matches!(
+            self,
+            Self::Flows | Self::DualSrcHost | Self::DualDstHost | Self::Triple
+        )
+    }
+
+    /// Whether a flow's quantum depends on how many flows its source has.
+    #[inline]
+    pub const fn isolates_src(self) -> bool {
+        matches!(self, Self::DualSrcHost | Self::Triple)
+    }
+
+    /// Whether a flow's quantum depends on how many flows its destination has.
+    #[inline]
+    pub const fn isolates_dst(self) -> bool {
+        matches!(self, Self::DualDstHost | Self::Triple)
+    }
+
+    /// Whether [`FlowHashes::src_host`] plays a part.
+    #[inline]
+    pub const fn hashes_src(self) -> bool {
+        self.isolates_src() || matches!(self, Self::SrcHost | Self::Hosts)
+    }
+
+    /// Whether [`FlowHashes::dst_host`] plays a part.
+    #[inline]
+    pub const fn hashes_dst(self) -> bool {
+        self.isolates_dst() || matches!(self, Self::DstHost | Self::Hosts)
+    }
+}
+
+/// A packet's flow and hosts as hashes. Those that the mode does not use are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowHashes {
+    /// What chooses the queue.
+    pub flow: u32,
+    /// The source address.
+    pub src_host: u32,
+    /// The destination address.
+    pub dst_host: u32,
+}
+
+impl FlowKeys {
+    /// The hashes that `mode` needs, under `key`.
+    ///
+    /// `flow` stands for the flow if the caller knows a hash of it already.
+    #[inline]
+    pub fn hashes(&self, mode: FlowMode, key: &SipKey, flow: Option<u32>) -> FlowHashes {
+        let mut hashes = FlowHashes::default();
+        if mode.hashes_src() {
+            hashes.src_host = self.addresses.hash_src(key);
+        }
+        if mode.hashes_dst() {
+            hashes.dst_host = self.addresses.hash_dst(key);
+        }
+        hashes.flow = if mode.by_flow() {
+            flow.unwrap_or_else(|| self.hash_flow(key))
+        } else {
+            hashes.src_host ^ hashes.dst_host
+        };
+        hashes
+    }
+
+    fn hash_flow(&self, key: &SipKey) -> u32 {
+        let ports = u64::from(self.ports.0) << 16 | u64::from(self.ports.1);
+        let rest = u64::from(self.label) << 40 | u64::from(self.protocol) << 32 | ports;
+        let hash = SipHash::new(key);
+        match self.addresses {
+            Addresses::None => hash,
+            Addresses::V4 { src, dst } => hash.word(u64::from(src) << 32 | u64::from(dst)),
+            Addresses::V6 { src, dst } => {
+                let [a, b] = src;
+                let [c, d] = dst;
+                hash.word(a).word(b).word(c).word(d)
+            }
+        }
+        .word(rest)
+        .finish()
+    }
+}
+
+impl Addresses {
+    fn hash_src(&self, key: &SipKey) -> u32 {
+        match *self {
+            Self::None => 0,
+            Self::V4 { src, .. } => hash_v4(key, src),
+            Self::V6 { src, .. } => hash_v6(key, src),
+        }
+    }
+
+    fn hash_dst(&self, key: &SipKey) -> u32 {
+        match *self {
+            Self::None => 0,
+            Self::V4 { dst, .. } => hash_v4(key, dst),
+            Self::V6 { dst, .. } => hash_v6(key, dst),
+        }
+    }
+}
+
+fn hash_v4(key: &SipKey, address: u32) -> u32 {
+    SipHash::new(key).word(u64::from(address)).finish()
+}
+
+fn hash_v6(key: &SipKey, [high, low]: [u64; 2]) -> u32 {
+    SipHash::new(key).word(high).word(low).finish()
+}

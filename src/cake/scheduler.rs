@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The scheduler: one instance of CAKE.
+//!
+//! It ties the parts together and owns what all tins share: the link's clock, the memory limit and
+//! the length of the queue.
+
+use super::{
+    config::Config,
+    diffserv::Preset,
+    hash::FlowHashes,
+    index::{FlowIndex, TinIndex, MAX_TINS},
+    packet::{DropReason, Packet, PacketQueue, Tag},
+    random::Random,
+    shaper::{LinkClock, Pace},
+    stats::{FlowStats, Lengths, QdiscStats, TinStats},
+    tin::{Served, Tin, TinParams},
+    units::Nanos,
+};
+use core::ops::DerefMut;
+
+/// The boxes of an instance's tins. Those that the preset does not use are not allocated.
+pub type Tins<B> = [Option<B>; MAX_TINS];
+
+/// One packet, or several that came as one, on the way into the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The time.
+    pub now: Nanos,
+    /// The tin that the packet belongs to.
+    pub tin: TinIndex,
+    /// The packet's flow and hosts.
+    pub hashes: FlowHashes,
+    /// Bytes as it came, before any splitting.
+    pub len: u32,
+}
+
+/// What became of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Enqueued {
+    /// It is in the queue.
+    Queued,
+    /// It is in the queue, and the memory limit cost its flow packets.
+    Congested,
+}
+
+/// What is to happen next on the link.
+#[must_use]
+pub enum Decision<P> {
+    /// Send this packet now.
+    Send(P),
+    /// Packets wait; ask again at this time.
+    Wait(Nanos),
+    /// There is nothing to send.
+    Empty,
+}
+
+/// The memory that queued packets hold, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    used: u32,
+    max_used: u32,
+    limit: u32,
+}
+
+/// One instance of CAKE. `Q` is a queue of packets and `B` the box of a tin.
+pub struct Scheduler<Q, B> {
+    config: Config,
+    clock: LinkClock,
+    pace: Pace,
+    /// Whose turn it is in unlimited mode.
+    current: TinIndex,
+    qlen: u32,
+    backlog: u32,
+    memory: Memory,
+    lengths: Lengths,
+    random: Random,
+    capacity_estimate: u64,
+    tins: Tins<B>,
+    queues: core::marker::PhantomData<Q>,
+}
+
+impl<Q, B> Scheduler<Q, B>
+where
+    Q: PacketQueue,
+    B: DerefMut<Target = Tin<Q>>,
+{
+    /// An idle instance.
+    ///
+    /// `tins` holds a box for each tin of the configured preset; `mtu` is the device's largest
+    /// packet in bytes, link-layer header included; `seed` is random.
+    pub fn new(config: Config, mtu: u32, tins: Tins<B>, seed: u64) -> Self {
+        let mut new = Self {
+            config,
+            clock: LinkClock::default(),
+            pace: Pace::default(),
+            current: TinIndex::FIRST,
+            qlen: 0,
+            backlog: 0,
+            memory: Memory::default(),
+            lengths: Lengths::new(),
+            random: Random::new(seed),
+            capacity_estimate: config.bandwidth,
+            tins,
+            queues: core::marker::PhantomData,
+        };
+        new.derive(mtu);
+        new
+    }
+
+    /// Packets in the queue.
+    #[inline]
+    pub fn qlen(&self) -> u32 {
+        self.qlen
+    }
+
+    /// Bytes in the queue.
+    #[inline]
+    pub fn backlog(&self) -> u32 {
+        self.backlog
+    }
+
+    /// The configuration in force.
+    #[inline]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Queues an arrival: `packets` is the packet itself or what it was split into.
+    ///
+    /// `drop` takes the packets that the memory limit costs.
+    #[inline]
+    pub fn enqueue(
+        &mut self,
+        arrival: &Arrival,
+        packets: impl Iterator<Item = Q::Packet>,
+        drop: &mut impl FnMut(Q::Packet, DropReason),
+    ) -> Enqueued {
+        let Arrival { now, hashes, .. } = *arrival;
+        let mode = self.config.flow_mode;
+        let at = if self.tins[arrival.tin.at()].is_some() {
+            arrival.tin
+        } else {
+            TinIndex::FIRST
+        };
+        let Some(tin) = self.tins[at.at()].as_deref_mut() else {
+            packets.for_each(|packet| drop(packet, DropReason::Overlimit));
+            return Enqueued::Queued;
+        };
+        if tin.backlog() == 0 {
+            tin.clock.wake(now, tin.params.burst);
+            if self.qlen == 0 {
+                self.clock.wake(now);
+            }
+        }
+        tin.arrived(arrival.len);
+        let flow = tin.lookup(mode, &hashes, now);
+        for mut packet in packets {
+            packet.set_tag(Tag {
+                enqueued: now,
+                adjusted_len: adjusted_len(&self.config, &mut self.lengths, &packet),
+            });
+            self.qlen = self.qlen.wrapping_add(1);
+            self.backlog = self.backlog.wrapping_add(packet.len());
+            self.memory.used = self.memory.used.saturating_add(packet.truesize());
+            tin.push(flow, packet);
+        }
+        tin.activate(mode, flow, now, &mut self.random);
+        self.memory.max_used = self.memory.max_used.max(self.memory.used);
+
+        let mut outcome = Enqueued::Queued;
+        while self.memory.used > self.memory.limit {
+            match self.drop_from_longest(now, drop) {
+                Some(victim) if victim == (at, flow) => outcome = Enqueued::Congested,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        outcome
+    }
+
+    /// Decides what the link does at `now`.
+    ///
+    /// `drop` takes the packets that the AQM gives up on the way.
+    #[inline]
+    pub fn dequeue(
+        &mut self,
+        now: Nanos,
+        drop: &mut impl FnMut(Q::Packet, DropReason),
+    ) -> Decision<Q::Packet> {
+        while self.qlen != 0 {
+            if let Some(next) = self.clock.wait(now) {
+                return Decision::Wait(next);
+            }
+            let chosen = if self.pace.is_unlimited() {
+                self.choose_by_weight()
+            } else {
+                self.choose_by_priority(now)
+            };
+            let Some(at) = chosen else { break };
+            if let Some(packet) = self.serve(at, now, drop) {
+                return Decision::Send(packet);
+            }
+        }
+        Decision::Empty
+    }
+
+    /// Takes a packet from a tin; [`None`] if the tin's turn ended without one.
+    #[inline]
+    fn serve(
+        &mut self,
+        at: TinIndex,
+        now: Nanos,
+        drop: &mut impl FnMut(Q::Packet, DropReason),
+    ) -> Option<Q::Packet> {
+        let mode = self.config.flow_mode;
+        let ingress = self.config.ingress;
+        loop {
+            let tin = self.tins[at.at()].as_deref_mut()?;
+            let (flow, served) = tin.serve(mode, ingress, now, &mut self.random)?;
+            match served {
+                Served::Empty => return None,
+                Served::Dropped(packet, reason) => {
+                    self.forget(&packet);
+                    if ingress {
+                        let len = packet.tag().adjusted_len;
+                        self.charge_dropped(at, now, len);
+                        if let Some(tin) = self.tins[at.at()].as_deref_mut() {
+                            tin.charge(flow, len);
+                        }
+                    }
+                    drop(packet, reason);
+                }
+                Served::Packet(packet) => {
+                    let len = packet.tag().adjusted_len;
+                    tin.charge(flow, len);
+                    tin.relax();
+                    if !self.pace.is_unlimited() {
+                        tin.clock.charge(now, tin.params.pace.duration(len));
+                        self.clock.sent(self.pace.duration(len));
+                    }
+                    self.forget(&packet);
+                    return Some(packet);
+                }
+            }
+        }
+    }
+
+    /// In shaped mode: the highest tin within its threshold, else the one that will be first.
+    #[inline]
+    fn choose_by_priority(&self, now: Nanos) -> Option<TinIndex> {
+        let mut best: Option<(Nanos, TinIndex)> = None;
+        for at in self.config.preset.tins() {
+            let Some(tin) = self.tins[at.at()].as_deref() else {
+                continue;
+            };
+            if !tin.is_active() {
+                continue;
+            }
+            let next = tin.clock.next();
+            let earlier = match best {
+                None => true,
+                Some((best, _)) => next <= best,
+            };
+            if earlier || next <= now {
+                best = Some((next, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// In unlimited mode: deficit round robin over the tins.
+    #[inline]
+    fn choose_by_weight(&mut self) -> Option<TinIndex> {
+        let count = self.config.preset.tin_count();
+        let mut idle = 0;
+        while idle < count {
+            let at = self.current;
+            let tin = self.tins[at.at()].as_deref_mut()?;
+            let active = tin.is_active();
+            if active && tin.deficit >= 0 {
+                return Some(at);
+            }
+            if tin.deficit <= 0 {
+                tin.deficit = tin.deficit.saturating_add(i32::from(tin.params.quantum));
+            }
+            idle = if active { 0 } else { idle.wrapping_add(1) };
+            let next = at.at().wrapping_add(1);
+            self.current = TinIndex::new(if next < count { next as u32 } else { 0 });
+        }
+        None
+    }
+
+    /// Drops the head of the longest queue of all tins, and says which queue it was.
+    fn drop_from_longest(
+        &mut self,
+        now: Nanos,
+        drop: &mut impl FnMut(Q::Packet, DropReason),
+    ) -> Option<(TinIndex, FlowIndex)> {
+        let mut longest: Option<(u32, TinIndex, FlowIndex)> = None;
+        for at in self.config.preset.tins() {
+            let Some(tin) = self.tins[at.at()].as_deref_mut() else {
+                continue;
+            };
+            if let Some((bytes, flow)) = tin.longest() {
+                if longest.is_none_or(|(most, ..)| bytes > most) {
+                    longest = Some((bytes, at, flow));
+                }
+            }
+        }
+        let (_, at, flow) = longest?;
+        let packet = self.tins[at.at()].as_deref_mut()?.drop_head(flow, now)?;
+        self.forget(&packet);
+        if self.config.ingress {
+            self.charge_dropped(at, now, packet.tag().adjusted_len);
+        }
+        drop(packet, DropReason::Overlimit);
+        Some((at, flow))
+    }
+
+    /// Charges a dropped packet that has crossed the bottleneck already.
+    fn charge_dropped(&mut self, at: TinIndex, now: Nanos, len: u32) {
+        if self.pace.is_unlimited() {
+            return;
+        }
+        self.clock.dropped(self.pace.duration(len));
+        if let Some(tin) = self.tins[at.at()].as_deref_mut() {
+            tin.clock.charge(now, tin.params.pace.duration(len));
+        }
+    }
+
+    /// Takes a packet that left its queue off the totals.
+    #[inline]
+    fn forget(&mut self, packet: &Q::Packet) {
+        self.qlen = self.qlen.wrapping_sub(1);
+        self.backlog = self.backlog.wrapping_sub(packet.len());
+        self.memory.used = self.memory.used.saturating_sub(packet.truesize());
+    }
+
+    /// Whether a change to `preset` has to bring a box for `tin`.
+    pub fn lacks(&self, preset: Preset, tin: TinIndex) -> bool {
+        tin.at() < preset.tin_count() && self.tins[tin.at()].is_none()
+    }
+
+    /// Changes the configuration and loses neither packets nor state.
+    ///
+    /// `fresh` brings the boxes of tins that are new. Returned are the boxes of tins that are gone;
+    /// their packets have moved to the first tin.
+    pub fn reconfigure(&mut self, config: Config, mtu: u32, now: Nanos, fresh: Tins<B>) -> Tins<B> {
+        if config.framing != self.config.framing {
+            self.lengths.forget_ranges();
+        }
+        let recount = config.flow_mode != self.config.flow_mode;
+        self.config = config;
+        let mut spare: Tins<B> = [const { None }; MAX_TINS];
+        for (i, fresh) in fresh.into_iter().enumerate() {
+            let slot = &mut self.tins[i & (MAX_TINS - 1)];
+            if fresh.is_some() {
+                *slot = fresh;
+            } else if i >= config.preset.tin_count() {
+                spare[i & (MAX_TINS - 1)] = slot.take();
+            }
+        }
+        if self.current.at() >= config.preset.tin_count() {
+            self.current = TinIndex::FIRST;
+        }
+        self.derive(mtu);
+        if recount {
+            for tin in self.tins.iter_mut().flatten() {
+                tin.recount_hosts(config.flow_mode);
+            }
+        }
+        if let Some(first) = self.tins[TinIndex::FIRST.at()].as_deref_mut() {
+            if first.backlog() == 0 {
+                first.clock.wake(now, first.params.burst);
+            }
+            for tin in spare.iter_mut().flatten() {
+                while let Some((hashes, packet)) = tin.evict() {
+                    let flow = first.lookup(config.flow_mode, &hashes, now);
+                    first.push(flow, packet);
+                    first.activate(config.flow_mode, flow, now, &mut self.random);
+                }
+            }
+        }
+        spare
+    }
+
+    /// Empties all queues.
+    pub fn reset(&mut self, drop: &mut impl FnMut(Q::Packet)) {
+        for i in 0..MAX_TINS {
+            while let Some((_, packet)) = self.tins[i].as_deref_mut().and_then(Tin::evict) {
+                self.forget(&packet);
+                drop(packet);
+            }
+        }
+    }
+
+    /// Works out what follows from the configuration.
+    fn derive(&mut self, mtu: u32) {
+        self.memory.limit = self.config.memory_limit(mtu);
+        self.pace = Pace::of_rate(self.config.bandwidth);
+        for at in self.config.preset.tins() {
+            if let Some(tin) = self.tins[at.at()].as_deref_mut() {
+                tin.params = TinParams::derive(&self.config, at, mtu);
+            }
+        }
+    }
+
+    /// A copy of the instance's statistics.
+    pub fn stats(&self) -> QdiscStats {
+        let Lengths {
+            average_offset,
+            counted,
+            adjusted,
+        } = self.lengths;
+        QdiscStats {
+            capacity_estimate: self.capacity_estimate,
+            memory_limit: self.memory.limit,
+            memory_used: self.memory.max_used,
+            avg_netoff: average_offset.wrapping_add(1 << 15) >> 16,
+            max_netlen: u32::from(counted.1),
+            max_adjlen: u32::from(adjusted.1),
+            min_netlen: u32::from(counted.0),
+            min_adjlen: u32::from(adjusted.0),
+            active_queues: 0,
+        }
+    }
+
+    /// A copy of the statistics of the tin at position `display`.
+    pub fn tin_stats(&mut self, display: u32, now: Nanos) -> Option<TinStats> {
+        let mode = self.config.flow_mode;
+        let at = self.config.preset.tin_at(display)?;
+        let tin = self.tins[at.at()].as_deref_mut()?;
+        tin.settle(mode, now);
+        Some(tin.stats())
+    }
+
+    /// A copy of the statistics of a flow in the tin at position `display`, if it is active.
+    pub fn flow_stats(&self, display: u32, flow: FlowIndex, now: Nanos) -> Option<FlowStats> {
+        let at = self.config.preset.tin_at(display)?;
+        self.tins[at.at()].as_deref()?.flow_stats(flow, now)
+    }
+
+    /// Whether a flow in the tin at position `display` is active.
+    pub fn is_flow_active(&self, display: u32, flow: FlowIndex, now: Nanos) -> bool {
+        let tin = self.config.preset.tin_at(display);
+        tin.and_then(|at| self.tins[at.at()].as_deref())
+            .is_some_and(|tin| tin.is_flow_active(flow, now))
+    }
+}
+
+/// Bytes that a packet occupies on the link. Notes its lengths for the statistics.
+#[inline]
+fn adjusted_len(config: &Config, lengths: &mut Lengths, packet: &impl Packet) -> u32 {
+    let offset = packet.network_offset();
+    let mut adjust = |len| {
+        let counted = config.framing.counted(len, offset);
+        let adjusted = config.framing.adjusted(counted);
+        lengths.add(counted, adjusted);
+        adjusted
+    };
+    let len = match packet.segments() {
+        None => adjust(packet.len()),
+        Some(segments) => adjust(segments.len)
+            .saturating_mul(segments.count.saturating_sub(1))
+            .saturating_add(adjust(segments.last_len)),
+    };
+    lengths.add_offset(offset);
+    len
+}

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A tin: one traffic class with its own queues, AQM parameters and threshold.
+
+use super::{
+    cobalt::{Blue, CobaltParams, Verdict},
+    config::Config,
+    flow::{Flow, Flows, Rotation, Set},
+    hash::{ways, FlowHashes, FlowMode},
+    host::Hosts,
+    index::{FlowIndex, TinIndex, QUEUES},
+    overflow::Backlogs,
+    packet::{DropReason, Packet, PacketQueue},
+    random::Random,
+    shaper::{Pace, TinClock},
+    stats::{Delays, FlowStats, TinStats},
+    units::{Nanos, NSEC_PER_USEC},
+};
+use pin_init::{init, init_array_from_fn, Init};
+
+/// Bytes that a flow sends in a round when nothing limits the rate: a full Ethernet frame.
+const MAX_QUANTUM: u64 = 1514;
+/// Below 300 bytes a round would be mostly overhead.
+const MIN_QUANTUM: u64 = 300;
+
+/// What follows from the configuration for one tin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TinParams {
+    /// Bytes per second within which the tin keeps its priority; 0 is unlimited.
+    pub threshold: u64,
+    /// The threshold as a pace.
+    pub pace: Pace,
+    /// How far in nanoseconds the tin may run ahead of its threshold after idling.
+    pub burst: u64,
+    /// The tin's weight in unlimited mode, in bytes a round.
+    pub quantum: u16,
+    /// Bytes that each flow of the tin sends in a round.
+    pub flow_quantum: u16,
+    /// AQM parameters.
+    pub cobalt: CobaltParams,
+}
+
+impl TinParams {
+    /// The parameters of `tin` under `config` on a device whose largest packet has `mtu` bytes.
+    ///
+    /// A full-size packet must fit into the target one and a half times, else slow links would
+    /// signal congestion without any; the interval grows along.
+    pub fn derive(config: &Config, tin: TinIndex, mtu: u32) -> Self {
+        let spec = config.preset.spec(tin, config.bandwidth);
+        let pace = Pace::of_rate(spec.threshold);
+        let mtu_time = pace.duration(mtu);
+        let wanted = u64::from(config.target_us).wrapping_mul(NSEC_PER_USEC);
+        let rtt = u64::from(config.rtt_us).wrapping_mul(NSEC_PER_USEC);
+        let target = (mtu_time.wrapping_mul(3) / 2).max(wanted);
+        let stretched = rtt.wrapping_add(target).wrapping_sub(wanted);
+        Self {
+            threshold: spec.threshold,
+            pace,
+            // A tin that others give way to may send one packet at once, however small its share:
+            // else packets that arrive together wait behind those of lower tins.
+            burst: if spec.above_best_effort { mtu_time } else { 0 },
+            quantum: spec.quantum,
+            flow_quantum: match spec.threshold {
+                0 => MAX_QUANTUM as u16,
+                rate => (rate >> 12).clamp(MIN_QUANTUM, MAX_QUANTUM) as u16,
+            },
+            cobalt: CobaltParams {
+                target,
+                interval: stretched.max(target.wrapping_mul(2)),
+                mtu_time,
+            },
+        }
+    }
+}
+
+/// How many flows stand where.
+#[derive(Clone, Copy, Debug, Default)]
+struct Census {
+    sparse: u16,
+    bulk: u16,
+    decaying: u16,
+}
+
+impl Census {
+    fn of(&mut self, set: Set) -> Option<&mut u16> {
+        match set {
+            Set::None => None,
+            Set::Sparse | Set::SparseWait => Some(&mut self.sparse),
+            Set::Bulk => Some(&mut self.bulk),
+            Set::Decaying => Some(&mut self.decaying),
+        }
+    }
+
+    fn moved(&mut self, from: Set, to: Set) {
+        if let Some(count) = self.of(from) {
+            *count = count.wrapping_sub(1);
+        }
+        if let Some(count) = self.of(to) {
+            *count = count.wrapping_add(1);
+        }
+    }
+}
+
+/// What a tin has counted since it was made.
+#[derive(Clone, Copy, Debug, Default)]
+struct TinCounters {
+    packets: u32,
+    bytes: u64,
+    dropped: u32,
+    ecn_marked: u32,
+    max_len: u32,
+    way_hits: u32,
+    way_misses: u32,
+    way_collisions: u32,
+}
+
+/// What [`Tin::serve`] got from a flow.
+pub enum Served<P> {
+    /// A packet to send.
+    Packet(P),
+    /// A packet that the AQM took back.
+    Dropped(P, DropReason),
+    /// Nothing: the flow had run empty and left its rotation.
+    Empty,
+}
+
+/// A traffic class.
+pub struct Tin<Q> {
+    /// What follows from the configuration.
+    pub params: TinParams,
+    /// Whether the tin is within its threshold.
+    pub clock: TinClock,
+    /// Bytes that the tin may still send in this round of unlimited mode.
+    pub deficit: i32,
+    backlog: u32,
+    census: Census,
+    unresponsive: u16,
+    sparse: Rotation,
+    bulk: Rotation,
+    counters: TinCounters,
+    delays: Delays,
+    tags: [u32; QUEUES],
+    hosts: Hosts,
+    backlogs: Backlogs,
+    flows: Flows<Q>,
+}
+
+impl<Q: PacketQueue> Tin<Q> {
+    /// An empty tin, made in place: it is far too large for a kernel stack.
+    pub fn init() -> impl Init<Self> {
+        init!(Self {
+            params: TinParams::default(),
+            clock: TinClock::default(),
+            deficit: 0,
+            backlog: 0,
+            census: Census::default(),
+            unresponsive: 0,
+            sparse: Rotation::new(),
+            bulk: Rotation::new(),
+            counters: TinCounters::default(),
+            delays: Delays::default(),
+            tags <- init_array_from_fn(|_| 0),
+            hosts <- Hosts::init(),
+            backlogs <- Backlogs::init(),
+            flows <- init_array_from_fn(|_| Flow::new()),
+        })
+    }
+
+    /// Bytes queued.
+    #[inline]
+    pub fn backlog(&self) -> u32 {
+        self.backlog
+    }
+
+    /// Whether any flow waits for its turn.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        (self.census.sparse | self.census.bulk) != 0
+    }
+
+    /// Finds the queue of a flow, or a free one, or one to share, and the flow's hosts.
+    #[inline]
+    pub fn lookup(&mut self, mode: FlowMode, hashes: &FlowHashes, now: Nanos) -> FlowIndex {
+        if mode == FlowMode::Flowblind {
+            return FlowIndex::new(0);
+        }
+        let direct = FlowIndex::new(hashes.flow);
+        let owned = self.tags[direct.at()] == hashes.flow;
+        if owned && self.flows[direct.at()].set != Set::None {
+            self.place_idle(mode, direct, hashes);
+            return direct;
+        }
+        let index = self.find_way(hashes.flow, now);
+        let flow = &self.flows[index.at()];
+        if self.tags[index.at()] != hashes.flow && flow.set == Set::Bulk {
+            // Two flows in one queue: the queue goes with the newer one's hosts.
+            self.hosts.lose(mode, flow.hosts);
+            let hosts = self.hosts.place(mode, flow.hosts, hashes);
+            self.hosts.gain(mode, hosts);
+            self.flows[index.at()].hosts = hosts;
+        }
+        self.tags[index.at()] = hashes.flow;
+        self.place_idle(mode, index, hashes);
+        index
+    }
+
+    /// Finds the hosts of a flow that is not counted among any host's bulk flows. A table entry
+    /// without bulk flows is up for grabs, so that it may have changed hands meanwhile.
+    #[inline]
+    fn place_idle(&mut self, mode: FlowMode, index: FlowIndex, hashes: &FlowHashes) {
+        let flow = &mut self.flows[index.at()];
+        if flow.set != Set::Bulk {
+            flow.hosts = self.hosts.place(mode, flow.hosts, hashes);
+        }
+    }
+
+    fn find_way(&mut self, hash: u32, now: Nanos) -> FlowIndex {
+        let direct = FlowIndex::new(hash);
+        let mut places = ways(hash).map(FlowIndex::new);
+        if let Some(own) = places.find(|way| self.tags[way.at()] == hash) {
+            let indirect = u32::from(own != direct);
+            self.counters.way_hits = self.counters.way_hits.wrapping_add(indirect);
+            return own;
+        }
+        let mut places = ways(hash).map(FlowIndex::new);
+        if let Some(free) = places.find(|way| self.is_free(*way, now)) {
+            self.counters.way_misses = self.counters.way_misses.wrapping_add(1);
+            return free;
+        }
+        self.counters.way_collisions = self.counters.way_collisions.wrapping_add(1);
+        direct
+    }
+
+    fn is_free(&self, index: FlowIndex, now: Nanos) -> bool {
+        let flow = &self.flows[index.at()];
+        match flow.set {
+            Set::None => true,
+            Set::Decaying => flow.cobalt.has_decayed(&self.params.cobalt, now),
+            _ => false,
+        }
+    }
+
+    /// Notes the length of an arrival, which may be more than one packet.
+    #[inline]
+    pub fn arrived(&mut self, len: u32) {
+        self.counters.max_len = self.counters.max_len.max(len);
+    }
+
+    /// Appends `packet` to a flow's queue.
+    #[inline]
+    pub fn push(&mut self, index: FlowIndex, packet: Q::Packet) {
+        let len = packet.len();
+        self.counters.packets = self.counters.packets.wrapping_add(1);
+        self.counters.bytes = self.counters.bytes.wrapping_add(u64::from(len));
+        self.backlog = self.backlog.wrapping_add(len);
+        self.backlogs.grow(index, len);
+        self.flows[index.at()].queue.push(packet);
+    }
+
+    /// Gives a flow that has just got a packet its place in a rotation.
+    #[inline]
+    pub fn activate(&mut self, mode: FlowMode, index: FlowIndex, now: Nanos, random: &mut Random) {
+        match self.flows[index.at()].set {
+            Set::Sparse | Set::Bulk => {}
+            Set::SparseWait => self.set(mode, index, Set::Bulk),
+            from @ (Set::None | Set::Decaying) => {
+                if from == Set::Decaying {
+                    let change = self.flows[index.at()]
+                        .cobalt
+                        .idled(&self.params.cobalt, now);
+                    self.note(change);
+                }
+                self.set(mode, index, Set::Sparse);
+                self.sparse.push(&mut self.flows, index);
+                self.flows[index.at()].deficit = self.quantum(mode, index, random);
+            }
+        }
+    }
+
+    /// Takes the next packet that the flows' rotations and the AQM let go.
+    ///
+    /// `bulk_counts` tells whether the AQM has to allow for the other bulk flows.
+    #[inline]
+    pub fn serve(
+        &mut self,
+        mode: FlowMode,
+        bulk_counts: bool,
+        now: Nanos,
+        random: &mut Random,
+    ) -> Option<(FlowIndex, Served<Q::Packet>)> {
+        let index = self.turn(mode, random)?;
+        let Some(mut packet) = self.pop(index) else {
+            self.retire(mode, index, now);
+            return Some((index, Served::Empty));
+        };
+        let bulk_flows = if bulk_counts {
+            u32::from(self.census.bulk)
+        } else {
+            0
+        };
+        let flow = &mut self.flows[index.at()];
+        let sojourn = now.since(packet.tag().enqueued);
+        let verdict = flow.cobalt.judge(
+            &self.params.cobalt,
+            now,
+            sojourn,
+            bulk_flows,
+            random,
+            || packet.mark_congestion(),
+        );
+        if let Verdict::Drop(reason) = verdict {
+            // A flow's last packet is never dropped: nothing would tell its receiver.
+            if !flow.queue.is_empty() {
+                flow.dropped = flow.dropped.wrapping_add(1);
+                self.counters.dropped = self.counters.dropped.wrapping_add(1);
+                return Some((index, Served::Dropped(packet, reason)));
+            }
+        }
+        let marked = u32::from(verdict == Verdict::Marked);
+        self.counters.ecn_marked = self.counters.ecn_marked.wrapping_add(marked);
+        self.delays.add(sojourn);
+        Some((index, Served::Packet(packet)))
+    }
+
+    /// Charges `len` bytes to a flow's and the tin's turn.
+    #[inline]
+    pub fn charge(&mut self, index: FlowIndex, len: u32) {
+        let deficit = &mut self.flows[index.at()].deficit;
+        *deficit = deficit.saturating_sub_unsigned(len);
+        self.deficit = self.deficit.saturating_sub_unsigned(len);
+    }
+
+    /// Notes that a packet left without an overflow.
+    #[inline]
+    pub fn relax(&mut self) {
+        self.backlogs.relax();
+    }
+
+    /// The longest queue and its bytes.
+    pub fn longest(&mut self) -> Option<(u32, FlowIndex)> {
+        if self.backlog == 0 {
+            return None;
+        }
+        let index = self.backlogs.longest();
+        Some((self.backlogs.of(index), index))
+    }
+
+    /// Drops the head of an overflowing queue.
+    pub fn drop_head(&mut self, index: FlowIndex, now: Nanos) -> Option<Q::Packet> {
+        let packet = self.pop(index)?;
+        let flow = &mut self.flows[index.at()];
+        flow.dropped = flow.dropped.wrapping_add(1);
+        self.counters.dropped = self.counters.dropped.wrapping_add(1);
+        let change = flow.cobalt.overflowed(&self.params.cobalt, now);
+        self.note(change);
+        Some(packet)
+    }
+
+    /// Takes packets out of the tin, whatever their turn, and says whose they are.
+    pub fn evict(&mut self) -> Option<(FlowHashes, Q::Packet)> {
+        if self.backlog == 0 {
+            return None;
+        }
+        let index = self.backlogs.longest();
+        let packet = self.pop(index)?;
+        let (src_host, dst_host) = self.hosts.tags(self.flows[index.at()].hosts);
+        let hashes = FlowHashes {
+            flow: self.tags[index.at()],
+            src_host,
+            dst_host,
+        };
+        Some((hashes, packet))
+    }
+
+    /// Counts hosts' flows anew, because another mode counts them differently.
+    pub fn recount_hosts(&mut self, mode: FlowMode) {
+        self.hosts.forget_flows();
+        for flow in self.flows.iter().filter(|flow| flow.set == Set::Bulk) {
+            self.hosts.gain(mode, flow.hosts);
+        }
+    }
+
+    /// The flow whose turn it is: DRR++.
+    #[inline]
+    fn turn(&mut self, mode: FlowMode, random: &mut Random) -> Option<FlowIndex> {
+        loop {
+            let index = self.sparse.first().or(self.bulk.first())?;
+            let flow = &self.flows[index.at()];
+            if flow.deficit > 0 {
+                return Some(index);
+            }
+            match (flow.set, flow.queue.is_empty()) {
+                (Set::Sparse, true) => self.set(mode, index, Set::SparseWait),
+                (Set::Sparse, false) => self.set(mode, index, Set::Bulk),
+                _ => {}
+            }
+            let quantum = self.quantum(mode, index, random);
+            let deficit = &mut self.flows[index.at()].deficit;
+            *deficit = deficit.saturating_add(quantum);
+            self.leave_rotation();
+            self.bulk.push(&mut self.flows, index);
+        }
+    }
+
+    /// Takes the flow whose turn it is out of its rotation.
+    #[inline]
+    fn leave_rotation(&mut self) {
+        if self.sparse.pop(&mut self.flows).is_none() {
+            self.bulk.pop(&mut self.flows);
+        }
+    }
+
+    /// Takes the flow whose turn it is, and which has run empty, out of the rotations.
+    fn retire(&mut self, mode: FlowMode, index: FlowIndex, now: Nanos) {
+        let flow = &mut self.flows[index.at()];
+        let change = flow.cobalt.ran_empty(&self.params.cobalt, now);
+        let to = if flow.cobalt.is_at_rest(now) {
+            Set::None
+        } else {
+            Set::Decaying
+        };
+        self.note(change);
+        self.leave_rotation();
+        self.set(mode, index, to);
+    }
+
+    /// Bytes that a flow gets for a round: its share of its busier host's share.
+    ///
+    /// Rounding is dithered, so that no flow gains by it in the long run.
+    #[inline]
+    fn quantum(&self, mode: FlowMode, index: FlowIndex, random: &mut Random) -> i32 {
+        let quantum = u32::from(self.params.flow_quantum);
+        let load = self.hosts.load(mode, self.flows[index.at()].hosts);
+        if load <= 1 {
+            return quantum as i32;
+        }
+        let share = quantum.wrapping_shl(16) / u32::from(load.max(1));
+        (share.wrapping_add(random.next() & 0xffff) >> 16) as i32
+    }
+
+    #[inline]
+    fn pop(&mut self, index: FlowIndex) -> Option<Q::Packet> {
+        let packet = self.flows[index.at()].queue.pop()?;
+        let len = packet.len();
+        self.backlog = self.backlog.saturating_sub(len);
+        self.backlogs.shrink(index, len);
+        Some(packet)
+    }
+
+    /// Moves a flow from set to set: the only place where sets change, and what is counted by them.
+    #[inline]
+    fn set(&mut self, mode: FlowMode, index: FlowIndex, to: Set) {
+        let flow = &mut self.flows[index.at()];
+        let from = core::mem::replace(&mut flow.set, to);
+        self.census.moved(from, to);
+        match (from, to) {
+            (Set::Bulk, Set::Bulk) => {}
+            (Set::Bulk, _) => self.hosts.lose(mode, flow.hosts),
+            (_, Set::Bulk) => self.hosts.gain(mode, flow.hosts),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, change: Blue) {
+        self.unresponsive = match change {
+            Blue::Same => self.unresponsive,
+            Blue::Rose => self.unresponsive.wrapping_add(1),
+            Blue::Fell => self.unresponsive.wrapping_sub(1),
+        };
+    }
+
+    /// Lets go of flows whose state has decayed by `now`, so that the statistics do not count
+    /// them. Nothing else depends on when this happens.
+    pub fn settle(&mut self, mode: FlowMode, now: Nanos) {
+        if self.census.decaying == 0 {
+            return;
+        }
+        for index in (0..QUEUES as u32).map(FlowIndex::new) {
+            let flow = &mut self.flows[index.at()];
+            if flow.set == Set::Decaying {
+                let change = flow.cobalt.idled(&self.params.cobalt, now);
+                let at_rest = flow.cobalt.is_at_rest(now);
+                self.note(change);
+                if at_rest {
+                    self.set(mode, index, Set::None);
+                }
+            }
+        }
+    }
+
+    /// A copy of the tin's statistics.
+    pub fn stats(&self) -> TinStats {
+        let us = |ns: u64| (ns / NSEC_PER_USEC) as u32;
+        TinStats {
+            threshold_rate: self.params.threshold,
+            sent_bytes: self.counters.bytes,
+            backlog_bytes: self.backlog,
+            target_us: us(self.params.cobalt.target),
+            interval_us: us(self.params.cobalt.interval),
+            sent_packets: self.counters.packets,
+            dropped_packets: self.counters.dropped,
+            ecn_marked_packets: self.counters.ecn_marked,
+            acks_dropped_packets: 0,
+            peak_delay_us: us(self.delays.peak),
+            avg_delay_us: us(self.delays.average),
+            base_delay_us: us(self.delays.base),
+            way_indirect_hits: self.counters.way_hits,
+            way_misses: self.counters.way_misses,
+            way_collisions: self.counters.way_collisions,
+            sparse_flows: u32::from(self.census.sparse.wrapping_add(self.census.decaying)),
+            bulk_flows: u32::from(self.census.bulk),
+            unresponsive_flows: u32::from(self.unresponsive),
+            max_skblen: self.counters.max_len,
+            flow_quantum: u32::from(self.params.flow_quantum),
+        }
+    }
+
+    /// A copy of a flow's statistics, or [`None`] if its queue is free.
+    pub fn flow_stats(&self, index: FlowIndex, now: Nanos) -> Option<FlowStats> {
+        let flow = &self.flows[index.at()];
+        if self.is_free(index, now) {
+            return None;
+        }
+        Some(FlowStats {
+            qlen: flow.queue.count(),
+            backlog: self.backlogs.of(index),
+            drops: flow.dropped,
+            deficit: flow.deficit,
+            dropping: flow.cobalt.is_dropping(),
+            cobalt_count: flow.cobalt.count(),
+            p_drop: flow.cobalt.p_drop(),
+            blue_timer_us: flow.cobalt.blue_age_us(now),
+            drop_next_us: flow.cobalt.drop_lateness_us(now),
+        })
+    }
+
+    /// Whether a queue is in use.
+    pub fn is_flow_active(&self, index: FlowIndex, now: Nanos) -> bool {
+        !self.is_free(index, now)
+    }
+}
