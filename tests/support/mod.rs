@@ -102,15 +102,19 @@ impl PacketQueue for TestQueue {
 
 pub type TestTin = Tin<TestQueue>;
 
-/// A tin made in place, as the kernel makes it.
-pub fn boxed_tin() -> Box<TestTin> {
-    let mut memory: Box<MaybeUninit<TestTin>> = Box::new_uninit();
+/// A value made in place, as the kernel makes it.
+pub fn in_place<T>(init: impl Init<T>) -> Box<T> {
+    let mut memory: Box<MaybeUninit<T>> = Box::new_uninit();
     // SAFETY: The initializer writes the whole of the memory that it is given and cannot fail; the
-    // memory is a tin from then on.
+    // memory is a `T` from then on.
     unsafe {
-        let Ok(()) = TestTin::init().__init(memory.as_mut_ptr());
+        let Ok(()) = init.__init(memory.as_mut_ptr());
         memory.assume_init()
     }
+}
+
+pub fn boxed_tin() -> Box<TestTin> {
+    in_place(TestTin::init())
 }
 
 /// Boxes for the tins of `preset`.
