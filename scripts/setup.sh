@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+# Makes everything that building and testing needs: a rootfs, the distribution's kernel and its
+# Rust metadata, and a User Mode Linux kernel.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+usage_if_asked "usage: scripts/setup.sh [--update]
+Makes the test machines in \${CAKE_CACHE:-~/.cache/cake} (about 8 GB; 15 minutes on two cores the first
+time, nothing afterwards). --update takes the newest kernel if there is a newer one.
+Needs root on Debian 12 or later." "$@"
+
+release=trixie
+components=main
+build_packages="make gcc gcc-14 bc bison flex libelf-dev libssl-dev libdw-dev rustc rust-src cargo
+	rustfmt rust-clippy bindgen clang-19 lld-19 llvm-19 libclang-19-dev pahole cpio xz-utils zstd
+	python3 git ca-certificates kmod shellcheck mandoc groff"
+machine_packages="qemu-system-x86 udev virtme-ng busybox-static iproute2 fping iperf3 netperf
+	iputils-ping ethtool procps tcpdump jq valgrind nftables conntrack iptables socat
+	python3-scapy python3-pyroute2 python3-yaml python3-matplotlib"
+
+# A step that is done leaves a stamp with what it was made from.
+stamps=$cache/stamps
+
+# step NAME KEY FUNCTION: runs FUNCTION unless NAME was made from KEY already.
+step() {
+	local name=$1 key=$2 started=$SECONDS
+	[ "$(cat "$stamps/$name" 2>/dev/null)" != "$key" ] || return 0
+	printf 'setup: %s …\n' "$name"
+	"$3" >"$cache/log/$name.log" 2>&1 </dev/null || {
+		tail -n 20 "$cache/log/$name.log" >&2
+		die "$name failed; the whole log is $cache/log/$name.log"
+	}
+	printf '%s' "$key" >"$stamps/$name.new"
+	mv "$stamps/$name.new" "$stamps/$name"
+	printf 'setup: %s done in %d s\n' "$name" $((SECONDS - started))
+}
+
+check_host() {
+	[ "$(id -u)" -eq 0 ] || die "must be root: try sudo make setup"
+	command -v apt-get >/dev/null || die "needs Debian 12 or later: there is no apt-get"
+	unshare --mount true 2>/dev/null || die "may not make mount namespaces: run it outside of a container or with --privileged"
+	local mirror_wanted free
+	mirror_wanted=$(mirror)
+	[ -n "$mirror_wanted" ] || die "apt knows no Debian mirror: set one in /etc/apt/sources.list and run apt-get update"
+	free=$(df --output=avail -BG "$cache" | tail -n 1 | tr -dc 0-9)
+	[ -e "$stamps/uml" ] || [ "$free" -ge 10 ] || die "needs 10 GB in $cache, there are $free: free some or set CAKE_CACHE"
+	command -v mmdebstrap >/dev/null || {
+		apt-get install -y mmdebstrap >"$cache/log/mmdebstrap.log" 2>&1 ||
+			{ apt-get update && apt-get install -y mmdebstrap; } >"$cache/log/mmdebstrap.log" 2>&1 ||
+			die "needs mmdebstrap: apt-get install mmdebstrap (is the network there?)"
+	}
+}
+
+# The mirror that the host's own apt uses.
+mirror() {
+	# shellcheck disable=SC2016 # apt expands it
+	apt-get indextargets --format '$(SITE) $(ORIGIN)' 'Created-By: Packages' |
+		awk '/ Debian$/ && !/security/ { print $1; exit }'
+}
+
+# apt ARGUMENT…: apt in the rootfs.
+apt() {
+	in_rootfs env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends \
+		-o Dpkg::Use-Pty=0 "$@"
+}
+
+make_rootfs() {
+	local from
+	from=$(mirror)
+	rm -rf "$rootfs" "$rootfs.new"
+	mmdebstrap --variant=minbase "$release" "$rootfs.new" \
+		"deb $from $release $components" "deb $from $release-backports $components"
+	# The kernel's package would build an initramfs that nobody boots.
+	mkdir -p "$rootfs.new/etc/initramfs/post-update.d" "$rootfs.new/etc/kernel/postinst.d"
+	mv "$rootfs.new" "$rootfs"
+}
+
+install_packages() {
+	apt update
+	# shellcheck disable=SC2086 # lists of words
+	apt install $build_packages $machine_packages
+}
+
+# The newest kernel in backports, from the package index.
+newest_kernel() {
+	in_rootfs apt-cache show "linux-image-amd64/$release-backports" |
+		sed -n 's/^Depends:.*linux-image-\([0-9][^ ,]*\).*/\1/p' | head -n 1
+}
+
+install_kernel() {
+	apt install -t "$release-backports" "linux-headers-$version" linux-source
+	# The image without its hooks: they would make an initramfs.
+	in_rootfs sh -ec "cd /tmp
+		apt-get download -q linux-image-$version linux-modules-$version 2>/dev/null ||
+			apt-get download -q linux-image-$version
+		for package in *.deb; do dpkg-deb -x \$package /; done
+		depmod $version"
+}
+
+unpack_source() {
+	mkdir -p "$kernel"
+	rm -rf "$kernel/source" "$kernel/source.new"
+	mkdir "$kernel/source.new"
+	tar -xf "$rootfs"/usr/src/linux-source-*.tar.xz -C "$kernel/source.new" --strip-components=1
+	mv "$kernel/source.new" "$kernel/source"
+}
+
+# The headers' package lacks the Rust metadata. The same source, configuration and compiler give
+# the very same symbols, and that is checked.
+make_stock() {
+	rm -rf "$kernel/stock"
+	mkdir -p "$kernel/stock"
+	cp "$rootfs/usr/src/linux-headers-$version/"{.config,Module.symvers} "$kernel/stock/"
+	# shellcheck disable=SC2016 # expands inside
+	in_rootfs sh -ec 'cd /kernel/source
+		make O=/kernel/stock ARCH=x86 CC=x86_64-linux-gnu-gcc-14 KERNELRELEASE="$1" -j"$(nproc)" \
+			olddefconfig prepare modules_prepare
+		make O=/kernel/stock ARCH=x86 -s kernelrelease KERNELRELEASE="$1"' sh "$version"
+	compare_symbols
+}
+
+compare_symbols() {
+	local theirs=$rootfs/usr/src/linux-headers-$version/Module.symvers
+	awk '$2 ~ /^_R/ { print $2 }' "$theirs" | sort >"$cache/log/symbols.theirs"
+	cat "$kernel"/stock/rust/exports_*_generated.h | tr -c '[:alnum:]_' '\n' | grep '^_R' | sort -u \
+		>"$cache/log/symbols.ours"
+	[ -s "$cache/log/symbols.theirs" ] || die "the kernel $version exports no Rust symbols: is CONFIG_RUST off?"
+	comm -23 "$cache/log/symbols.theirs" "$cache/log/symbols.ours" >"$cache/log/symbols.missing"
+	if [ -s "$cache/log/symbols.missing" ]; then
+		cat "$cache/log/symbols.missing"
+		die "Rust symbols of the stock kernel came out differently; see the list above"
+	fi
+	printf '%d Rust symbols agree\n' "$(wc -l <"$cache/log/symbols.theirs")"
+}
+
+make_uml() {
+	# What was built from another source looks up to date to make.
+	[ "$(cat "$kernel/uml/built-from" 2>/dev/null)" = "$version" ] || rm -rf "$kernel/uml"
+	mkdir -p "$kernel/uml"
+	printf '%s' "$version" >"$kernel/uml/built-from"
+	in_rootfs sh -ec 'cd /kernel/source
+		export ARCH=um
+		make O=/kernel/uml defconfig
+		scripts/kconfig/merge_config.sh -m -O /kernel/uml /kernel/uml/.config /project/scripts/uml.config
+		make O=/kernel/uml olddefconfig
+		make O=/kernel/uml -j"$(nproc)" all
+		make O=/kernel/uml INSTALL_MOD_PATH=/ modules_install'
+}
+
+mkdir -p "$cache/log" "$stamps" 2>/dev/null || die "cannot write to $cache: set CAKE_CACHE"
+
+# Two at once wait for each other.
+exec 9>"$cache/lock"
+flock --nonblock 9 || {
+	printf 'setup: another one is at work, waiting for it\n'
+	flock 9
+}
+
+rootfs_key="$release $(printf '%s' "$build_packages $machine_packages" | cksum)"
+uml_key() {
+	printf '%s %s' "$version" "$(cksum <"$project/scripts/uml.config")"
+}
+
+version=$(cat "$cache/version" 2>/dev/null || true)
+if [ "${1-}" = --update ] || [ -z "$version" ]; then
+	version=
+elif [ "$(cat "$stamps/packages" 2>/dev/null)" = "$rootfs_key" ] &&
+	[ "$(cat "$stamps/stock" 2>/dev/null)" = "$version" ] &&
+	[ "$(cat "$stamps/uml" 2>/dev/null)" = "$(uml_key)" ]; then
+	exit 0
+fi
+
+check_host
+step rootfs "$release" make_rootfs
+step packages "$rootfs_key" install_packages
+if [ -z "$version" ]; then
+	apt update >"$cache/log/update.log" 2>&1 || die "no package index: is the network there?"
+	version=$(newest_kernel)
+	[ -n "$version" ] || die "no kernel found in $release-backports"
+	printf 'setup: the newest kernel is %s\n' "$version"
+	printf '%s' "$version" >"$cache/version"
+fi
+step kernel "$version" install_kernel
+step source "$version" unpack_source
+step stock "$version" make_stock
+step uml "$(uml_key)" make_uml
