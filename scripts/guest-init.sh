@@ -11,7 +11,6 @@ mount -t devtmpfs devtmpfs /dev
 ln -sf /proc/self/fd /dev/fd
 ip link set lo up
 hostname cake
-ulimit -n 65536
 cd /project || exit 1
 export HOME=/root LANG=C.UTF-8 CAKE_MODULE=/project/build/uml/sch_cake.ko
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin PYTHONDONTWRITEBYTECODE=1

@@ -36,7 +36,7 @@ need_setup() {
 # The mounts live in a namespace of their own and vanish with the command.
 in_rootfs() {
 	[ "$(id -u)" -eq 0 ] || die "must be root: it changes into the test machines' file system"
-	mkdir -p "$rootfs/project" "$rootfs/kernel" "$rootfs/cargo" "$cache/cargo"
+	mkdir -p "$rootfs/project" "$rootfs/kernel" "$rootfs/cargo" "$cache/cargo" "$kernel"
 	# shellcheck disable=SC2016 # expands inside
 	CAKE_ROOTFS=$rootfs CAKE_KERNEL=$kernel CAKE_CARGO=$cache/cargo CAKE_PROJECT=$project \
 		unshare --mount --propagation private -- sh -c '
@@ -49,6 +49,11 @@ in_rootfs() {
 		mount --bind "$CAKE_CARGO" "$CAKE_ROOTFS/cargo"
 		mount --bind "$CAKE_PROJECT" "$CAKE_ROOTFS/project"
 		if [ -e /etc/resolv.conf ]; then cat /etc/resolv.conf >"$CAKE_ROOTFS/etc/resolv.conf"; fi
+		# Where the network is reached through a gateway of its own authority.
+		trust=/etc/ssl/certs/ca-certificates.crt
+		if [ -e $trust ] && [ -e "$CAKE_ROOTFS$trust" ]; then
+			mount --bind $trust "$CAKE_ROOTFS$trust"
+		fi
 		exec chroot "$CAKE_ROOTFS" /usr/bin/env -i HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
 			PATH=/usr/sbin:/usr/bin:/sbin:/bin CARGO_HOME=/cargo/home \
 			CARGO_TARGET_DIR=/cargo/target sh -c "cd /project && exec \"\$@\"" sh "$@"' sh "$@"

@@ -139,6 +139,7 @@ make_uml() {
 	[ "$(cat "$kernel/uml/built-from" 2>/dev/null)" = "$version" ] || rm -rf "$kernel/uml"
 	mkdir -p "$kernel/uml"
 	printf '%s' "$version" >"$kernel/uml/built-from"
+	# shellcheck disable=SC2016 # expands inside
 	in_rootfs sh -ec 'cd /kernel/source
 		export ARCH=um
 		make O=/kernel/uml defconfig

@@ -293,7 +293,7 @@ fn siphash_agrees_with_the_standard_library() {
             ours = ours.word(word);
         }
         let theirs = theirs.finish();
-        assert_eq!(ours.finish(), (theirs ^ theirs >> 32) as u32);
+        assert_eq!(ours.finish(), (theirs ^ (theirs >> 32)) as u32);
     }
 }
 
@@ -548,9 +548,9 @@ fn heap_names_the_longest_queue_as_queues_change() {
     let mut model = [0u32; 1024];
     let mut random = Random::new(3);
     for step in 0..20_000 {
-        let flow = random.next() % 1024;
-        let len = random.next() % 1500 + 1;
-        if random.next() % 3 == 0 {
+        let flow = random.draw() % 1024;
+        let len = random.draw() % 1500 + 1;
+        if random.draw() % 3 == 0 {
             let len = len.min(model[flow as usize]);
             backlogs.shrink(FlowIndex::new(flow), len);
             model[flow as usize] -= len;

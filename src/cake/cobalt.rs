@@ -165,7 +165,7 @@ impl CobaltState {
 
         // A mark does not save the packet: this flow does not respond to signals.
         let spared = !matches!(verdict, Verdict::Drop(_));
-        if spared && self.p_drop != 0 && random.next() < self.p_drop {
+        if spared && self.p_drop != 0 && random.draw() < self.p_drop {
             verdict = Verdict::Drop(DropReason::FloodProtection);
         }
 

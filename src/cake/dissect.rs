@@ -138,7 +138,7 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
 pub fn dscp(protocol: u16, bytes: &[u8]) -> u8 {
     match (protocol, bytes) {
         (ETH_P_IP, [_, tos, ..]) => tos >> 2,
-        (ETH_P_IPV6, [first, second, ..]) => (first << 2 & 0x3c) | second >> 6,
+        (ETH_P_IPV6, [first, second, ..]) => ((first & 0x0f) << 2) | (second >> 6),
         (ETH_P_ARP, _) => super::diffserv::NETWORK_CONTROL,
         _ => 0,
     }

@@ -113,12 +113,12 @@ impl FlowKeys {
     }
 
     fn hash_flow(&self, key: &SipKey) -> u32 {
-        let ports = u64::from(self.ports.0) << 16 | u64::from(self.ports.1);
-        let rest = u64::from(self.label) << 40 | u64::from(self.protocol) << 32 | ports;
+        let ports = (u64::from(self.ports.0) << 16) | u64::from(self.ports.1);
+        let rest = (u64::from(self.label) << 40) | (u64::from(self.protocol) << 32) | ports;
         let hash = SipHash::new(key);
         match self.addresses {
             Addresses::None => hash,
-            Addresses::V4 { src, dst } => hash.word(u64::from(src) << 32 | u64::from(dst)),
+            Addresses::V4 { src, dst } => hash.word((u64::from(src) << 32) | u64::from(dst)),
             Addresses::V6 { src, dst } => {
                 let [a, b] = src;
                 let [c, d] = dst;

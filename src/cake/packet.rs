@@ -27,6 +27,8 @@ pub struct Segments {
 }
 
 /// A packet that is owned by whoever holds it.
+// No packet is empty.
+#[allow(clippy::len_without_is_empty)]
 pub trait Packet {
     /// Length in bytes as accounted by the qdisc layer.
     fn len(&self) -> u32;

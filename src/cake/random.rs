@@ -17,7 +17,7 @@ impl Random {
 
     /// The next 32 uniform bits.
     #[inline]
-    pub fn next(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

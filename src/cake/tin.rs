@@ -435,7 +435,7 @@ impl<Q: PacketQueue> Tin<Q> {
             return quantum as i32;
         }
         let share = quantum.wrapping_shl(16) / u32::from(load.max(1));
-        (share.wrapping_add(random.next() & 0xffff) >> 16) as i32
+        (share.wrapping_add(random.draw() & 0xffff) >> 16) as i32
     }
 
     #[inline]

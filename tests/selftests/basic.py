@@ -12,7 +12,7 @@ def traffic_goes_through_and_is_counted():
     with module("rust"), line() as (router, [host], [server]):
         router.run("tc qdisc add dev wan root cake bandwidth 20mbit")
         host.run(f"ping -c 3 -i 0.05 {server.address}")
-        sink = server.start("iperf3 -s -1")
+        sink = server.serve()
         report = json.loads(host.run(f"iperf3 -J -t 2 -c {server.address}"))
         sink.wait()
         mbit = report["end"]["sum_received"]["bits_per_second"] / 1e6

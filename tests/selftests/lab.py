@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -125,6 +126,16 @@ class Host:
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         return subprocess.Popen(["ip", "netns", "exec", self.name, *words], text=True, **options)
+
+    def serve(self, port=5201):
+        """Starts an iperf3 server for one test and waits until it listens."""
+        server = self.start("iperf3", "-s", "-1", "-p", str(port))
+        for _ in range(200):
+            if self.run("ss", "-Hltn", f"sport = :{port}"):
+                return server
+            time.sleep(0.02)
+        server.kill()
+        raise RuntimeError(f"iperf3 does not listen on port {port}")
 
 
 @contextlib.contextmanager
