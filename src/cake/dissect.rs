@@ -17,9 +17,9 @@ const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
 /// Length of an IPv4 header without options.
-const IPV4_LEN: usize = 20;
+pub const IPV4_LEN: usize = 20;
 /// Length of an IPv6 header.
-const IPV6_LEN: usize = 40;
+pub const IPV6_LEN: usize = 40;
 
 /// The most bytes that the functions here look at.
 pub const HEADER_LEN: usize = IPV6_LEN + 4;

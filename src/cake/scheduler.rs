@@ -109,14 +109,14 @@ where
         new
     }
 
-    /// Packets in the queue.
-    #[inline]
+    /// Packets in the queue. The kernel keeps a count of its own.
+    #[allow(dead_code)]
     pub fn qlen(&self) -> u32 {
         self.qlen
     }
 
-    /// Bytes in the queue.
-    #[inline]
+    /// Bytes in the queue, likewise.
+    #[allow(dead_code)]
     pub fn backlog(&self) -> u32 {
         self.backlog
     }

@@ -116,13 +116,7 @@ impl TinClock {
         self.next = self.next.max(now.before(burst));
     }
 
-    /// Whether the tin is within its threshold and keeps its priority.
-    #[inline]
-    pub fn within_threshold(&self, now: Nanos) -> bool {
-        self.next <= now
-    }
-
-    /// When the tin will be within its threshold.
+    /// When the tin will be within its threshold. From then on it has its priority.
     #[inline]
     pub fn next(&self) -> Nanos {
         self.next

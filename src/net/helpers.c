@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inline functions of the kernel as functions that Rust can call.
+ *
+ * A call from Rust is a real call: what runs for every packet is expressed on the fields of the
+ * structures in Rust instead, and only what is cold or depends on the configuration is here.
+ */
+#include <linux/if_vlan.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
+#include <net/pkt_sched.h>
+
+#include "helpers.h"
+
+void rust_helper_sch_tree_lock(struct Qdisc *sch)
+{
+	sch_tree_lock(sch);
+}
+
+void rust_helper_sch_tree_unlock(struct Qdisc *sch)
+{
+	sch_tree_unlock(sch);
+}
+
+struct sk_buff *rust_helper_qdisc_peek_dequeued(struct Qdisc *sch)
+{
+	return qdisc_peek_dequeued(sch);
+}
+
+void rust_helper_qdisc_dequeue_drop(struct Qdisc *sch, struct sk_buff *skb, u32 reason)
+{
+	qdisc_dequeue_drop(sch, skb, reason);
+}
+
+void rust_helper_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb)
+{
+	qdisc_bstats_update(sch, skb);
+}
+
+bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
+				     struct qdisc_walker *walker)
+{
+	return tc_qdisc_stats_dump(sch, cl, walker);
+}
+
+void rust_helper_kfree_skb_reason(struct sk_buff *skb, u32 reason)
+{
+	kfree_skb_reason(skb, reason);
+}
+
+__be16 rust_helper_vlan_get_protocol(const struct sk_buff *skb)
+{
+	return vlan_get_protocol(skb);
+}
+
+int rust_helper_INET_ECN_set_ce(struct sk_buff *skb)
+{
+	return INET_ECN_set_ce(skb);
+}
+
+/* The network header must be writable. */
+void rust_helper_skb_clear_dscp(struct sk_buff *skb)
+{
+	struct ipv6hdr *ip6h = ipv6_hdr(skb);
+	__be32 before;
+
+	if (ip6h->version == 4) {
+		/* The header's own checksum keeps the sum over the packet unchanged. */
+		ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, 0);
+		return;
+	}
+	before = *(__be32 *)ip6h;
+	ipv6_change_dsfield(ip6h, INET_ECN_MASK, 0);
+	if (skb->ip_summed == CHECKSUM_COMPLETE)
+		skb->csum = csum_add(csum_sub(skb->csum, (__force __wsum)before),
+				     *(__force __wsum *)ip6h);
+}
+
+bool rust_helper_skb_flow_dissect_flow_keys(const struct sk_buff *skb, struct flow_keys *keys,
+					    unsigned int flags)
+{
+	return skb_flow_dissect_flow_keys(skb, keys, flags);
+}
+
+struct nlattr *rust_helper_nla_nest_start_noflag(struct sk_buff *skb, int type)
+{
+	return nla_nest_start_noflag(skb, type);
+}
+
+int rust_helper_nla_nest_end(struct sk_buff *skb, struct nlattr *start)
+{
+	return nla_nest_end(skb, start);
+}
+
+void rust_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start)
+{
+	nla_nest_cancel(skb, start);
+}

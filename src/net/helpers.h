@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Inline functions of the kernel as functions that Rust can call. */
+#ifndef _NET_HELPERS_H
+#define _NET_HELPERS_H
+
+#include <linux/skbuff.h>
+#include <net/netlink.h>
+#include <net/sch_generic.h>
+
+void rust_helper_sch_tree_lock(struct Qdisc *sch);
+void rust_helper_sch_tree_unlock(struct Qdisc *sch);
+struct sk_buff *rust_helper_qdisc_peek_dequeued(struct Qdisc *sch);
+void rust_helper_qdisc_dequeue_drop(struct Qdisc *sch, struct sk_buff *skb, u32 reason);
+void rust_helper_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb);
+bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
+				     struct qdisc_walker *walker);
+
+void rust_helper_kfree_skb_reason(struct sk_buff *skb, u32 reason);
+__be16 rust_helper_vlan_get_protocol(const struct sk_buff *skb);
+int rust_helper_INET_ECN_set_ce(struct sk_buff *skb);
+void rust_helper_skb_clear_dscp(struct sk_buff *skb);
+bool rust_helper_skb_flow_dissect_flow_keys(const struct sk_buff *skb, struct flow_keys *keys,
+					    unsigned int flags);
+
+struct nlattr *rust_helper_nla_nest_start_noflag(struct sk_buff *skb, int type);
+int rust_helper_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
+void rust_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);
+
+#endif

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queueing disciplines.
+//!
+//! A discipline implements [`Qdisc`] and is made known to the kernel by a [`Registration`].
+//!
+//! The kernel calls a discipline in one of two contexts, and two types stand for them. Packets
+//! come and go under the root lock: a [`Queue`] is the proof of it. Configuration and statistics
+//! are asked for under RTNL, without that lock: a [`Handle`] is what can take it.
+//!
+//! The state of an instance comes into being when [`Qdisc::init`] succeeds and is dropped when the
+//! instance is destroyed. No callback sees it before or after.
+//!
+//! C header: [`include/net/sch_generic.h`](srctree/include/net/sch_generic.h)
+
+mod adapter;
+
+use super::{
+    bindings,
+    gen_stats::StatsDump,
+    netlink::{Attribute, ExtAck, Message},
+    skb::{DropReason, Skb}, //
+};
+use adapter::{Adapter, Private};
+use core::{
+    marker::PhantomData,
+    ptr::{addr_of, addr_of_mut, NonNull}, //
+};
+use kernel::{
+    error::{to_result, VTABLE_DEFAULT_ERROR},
+    prelude::*,
+    types::Opaque,
+    ThisModule, //
+};
+
+/// What became of a packet that was to be queued, `NET_XMIT_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Verdict {
+    /// It is in the queue.
+    Queued,
+    /// It is in the queue, but its flow lost another one. Parents count that as if the packet had
+    /// been refused.
+    Congested,
+}
+
+/// A queueing discipline.
+///
+/// What is passed as `self` is the state of one instance.
+#[vtable]
+pub(crate) trait Qdisc: Send + Sized {
+    /// The name by which `tc` knows the discipline, at most 15 bytes.
+    const ID: &'static CStr;
+
+    /// Makes the state of a new instance on `device`. Called under RTNL; may sleep.
+    fn init(
+        device: Device<'_>,
+        options: Option<Attribute<'_>>,
+        extack: &mut ExtAck<'_>,
+    ) -> impl PinInit<Self, Error>;
+
+    /// Queues `packet`. Called under the root lock.
+    fn enqueue(
+        self: Pin<&mut Self>,
+        packet: Skb,
+        queue: &mut Queue<'_>,
+        dropped: &mut Dropped<'_>,
+    ) -> Verdict;
+
+    /// Takes the next packet to send, if one is due. Called under the root lock.
+    ///
+    /// A discipline that has packets and returns none must have called [`Queue::wake_at`].
+    fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb>;
+
+    /// Frees all packets. Called under the root lock, or before the instance is destroyed; the
+    /// kernel sets the counters of the queue to zero itself.
+    fn reset(self: Pin<&mut Self>);
+
+    /// Changes the configuration, whole or not at all. Called under RTNL; may sleep.
+    fn change(this: Handle<'_, Self>, options: Attribute<'_>, extack: &mut ExtAck<'_>) -> Result;
+
+    /// Writes the configuration. Called under RTNL.
+    fn dump(this: Handle<'_, Self>, message: &mut Message<'_>) -> Result;
+
+    /// Writes the discipline's own statistics. Called under RTNL.
+    fn dump_stats(this: Handle<'_, Self>, stats: &mut StatsDump<'_>) -> Result;
+
+    /// Visits the classes in use. Called under RTNL.
+    fn walk(_this: Handle<'_, Self>, _walker: &mut Walker<'_>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Writes the statistics of the class with minor number `class`. Called under RTNL.
+    fn dump_class_stats(
+        _this: Handle<'_, Self>,
+        _class: u16,
+        _stats: &mut StatsDump<'_>,
+    ) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+}
+
+/// A discipline that the kernel knows. Dropping it makes the kernel forget it.
+///
+/// # Invariants
+///
+/// `ops` is registered.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Registration<T: Qdisc> {
+    #[pin]
+    ops: Opaque<bindings::Qdisc_ops>,
+    discipline: PhantomData<T>,
+}
+
+// SAFETY: A discipline may be unregistered on any thread.
+unsafe impl<T: Qdisc> Send for Registration<T> {}
+// SAFETY: There is nothing that a shared reference could do.
+unsafe impl<T: Qdisc> Sync for Registration<T> {}
+
+impl<T: Qdisc> Registration<T> {
+    /// Registers `T` on behalf of `module`.
+    ///
+    /// # Errors
+    ///
+    /// [`EEXIST`] if there is a discipline of that name.
+    pub(crate) fn new(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        // INVARIANT: The initialiser fails unless `ops` was registered.
+        try_pin_init!(Self {
+            ops <- Opaque::try_ffi_init(move |ops: *mut bindings::Qdisc_ops| {
+                // SAFETY: `ops` is valid for writes and stays where it is until it is unregistered.
+                unsafe {
+                    ops.write(Adapter::<T>::ops(module));
+                    to_result(bindings::register_qdisc(ops))
+                }
+            }),
+            discipline: PhantomData,
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: Qdisc> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: `ops` is registered by the type's invariants.
+        unsafe { bindings::unregister_qdisc(self.ops.get()) };
+    }
+}
+
+/// The device that an instance is attached to.
+#[derive(Clone, Copy)]
+pub(crate) struct Device<'a>(&'a bindings::net_device);
+
+impl Device<'_> {
+    /// The largest packet in bytes, link-layer header included.
+    pub(crate) fn psched_mtu(&self) -> u32 {
+        // SAFETY: Both fields are valid for reads; the MTU may change meanwhile.
+        let mtu = unsafe { addr_of!(self.0.mtu).read_volatile() };
+        mtu.wrapping_add(u32::from(self.0.hard_header_len))
+    }
+}
+
+/// An instance under its root lock: what the kernel counts of it, its parents and its timer.
+///
+/// # Invariants
+///
+/// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. `watchdog` is its
+/// timer, initialised.
+pub(crate) struct Queue<'a> {
+    sch: NonNull<bindings::Qdisc>,
+    watchdog: *mut bindings::qdisc_watchdog,
+    lock: PhantomData<&'a mut ()>,
+}
+
+impl Queue<'_> {
+    #[inline]
+    fn as_ptr(&self) -> *mut bindings::Qdisc {
+        self.sch.as_ptr()
+    }
+
+    /// The number by which classes of this instance are named, `TC_H_MAJ`.
+    #[inline]
+    pub(crate) fn handle(&self) -> u32 {
+        // SAFETY: By the type's invariants.
+        unsafe { (*self.as_ptr()).handle }
+    }
+
+    /// Counts packets and bytes that came into the queue (`more`) or left it (`less`).
+    ///
+    /// The counters are read without the lock, and a packet that a parent peeked at is in them, so
+    /// that they are changed and never set.
+    #[inline]
+    fn count(&mut self, change: impl Fn(u32, u32) -> u32, packets: u32, bytes: u32) {
+        // SAFETY: By the type's invariants; nobody else writes to the counters.
+        unsafe {
+            let qlen = addr_of_mut!((*self.as_ptr()).q.qlen);
+            qlen.write_volatile(change(*qlen, packets));
+            let backlog = addr_of_mut!((*self.as_ptr()).qstats.backlog);
+            backlog.write_volatile(change(*backlog, bytes));
+        }
+    }
+
+    /// Counts packets and bytes that came into the queue.
+    #[inline]
+    pub(crate) fn count_in(&mut self, packets: u32, bytes: u32) {
+        self.count(u32::wrapping_add, packets, bytes);
+    }
+
+    /// Counts packets and bytes that left the queue.
+    #[inline]
+    pub(crate) fn count_out(&mut self, packets: u32, bytes: u32) {
+        self.count(u32::wrapping_sub, packets, bytes);
+    }
+
+    /// Counts a dropped packet.
+    #[inline]
+    fn count_drop(&mut self) {
+        // SAFETY: By the type's invariants.
+        unsafe {
+            let drops = addr_of_mut!((*self.as_ptr()).qstats.drops);
+            drops.write_volatile((*drops).wrapping_add(1));
+        }
+    }
+
+    /// Counts a packet that had to wait for the shaper.
+    #[inline]
+    pub(crate) fn count_overlimit(&mut self) {
+        // SAFETY: By the type's invariants.
+        unsafe {
+            let overlimits = addr_of_mut!((*self.as_ptr()).qstats.overlimits);
+            overlimits.write_volatile((*overlimits).wrapping_add(1));
+        }
+    }
+
+    /// Counts a packet that is about to be sent.
+    #[inline]
+    pub(crate) fn count_sent(&mut self, packet: &Skb) {
+        // SAFETY: By the type's invariants.
+        let stats = unsafe { addr_of_mut!((*self.as_ptr()).bstats) };
+        // On 64-bit machines both are plain words with one writer. Elsewhere readers have to be
+        // kept off meanwhile, which is for C to do.
+        #[cfg(target_pointer_width = "64")]
+        // SAFETY: By the type's invariants; `u64_stats_t` is a `u64`.
+        unsafe {
+            let bytes = addr_of_mut!((*stats).bytes).cast::<u64>();
+            bytes.write_volatile((*bytes).wrapping_add(u64::from(packet.pkt_len())));
+            let packets = addr_of_mut!((*stats).packets).cast::<u64>();
+            packets.write_volatile((*packets).wrapping_add(u64::from(packet.pkt_segs())));
+        }
+        #[cfg(not(target_pointer_width = "64"))]
+        // SAFETY: By the type's invariants.
+        unsafe {
+            bindings::bstats_update(stats, packet.as_ptr())
+        };
+    }
+
+    /// Tells the parents that packets left the queue otherwise than by being sent; negative numbers
+    /// mean that they came.
+    ///
+    /// While packets are queued or sent the parents look after their own counters: call this for
+    /// the difference alone.
+    pub(crate) fn tell_parents(&mut self, packets: i32, bytes: i32) {
+        // SAFETY: By the type's invariants.
+        unsafe { bindings::qdisc_tree_reduce_backlog(self.as_ptr(), packets, bytes) };
+    }
+
+    /// Drops a packet while the next one is looked for; it is freed after the lock is released.
+    ///
+    /// The packet must have been counted out, and the parents are told.
+    pub(crate) fn drop_dequeued(&mut self, packet: Skb, reason: DropReason) {
+        self.count_drop();
+        // CAST: Lengths of packets fit.
+        self.tell_parents(1, packet.pkt_len() as i32);
+        // SAFETY: By the type's invariants; the packet is given away.
+        unsafe {
+            bindings::qdisc_dequeue_drop(self.as_ptr(), packet.into_raw().as_ptr(), reason as u32)
+        };
+    }
+
+    /// Has the queue run again at `ns` of the monotonic clock, unless something else comes first.
+    #[inline]
+    pub(crate) fn wake_at(&mut self, ns: u64) {
+        // SAFETY: The watchdog is initialised by the type's invariants.
+        unsafe { bindings::qdisc_watchdog_schedule_range_ns(self.watchdog, ns, 0) };
+    }
+}
+
+/// Packets that are dropped while another one is queued; they are freed after the root lock is
+/// released.
+///
+/// # Invariants
+///
+/// `list` is the head of a list of dropped packets.
+pub(crate) struct Dropped<'a> {
+    list: &'a mut *mut bindings::sk_buff,
+}
+
+impl Dropped<'_> {
+    /// Drops `packet`, and counts it in `queue`.
+    #[inline]
+    pub(crate) fn push(&mut self, queue: &mut Queue<'_>, packet: Skb, reason: DropReason) {
+        queue.count_drop();
+        // SAFETY: By the type's invariants.
+        unsafe { packet.chain(self.list, reason) };
+    }
+}
+
+/// An instance under RTNL, its root lock not held.
+///
+/// # Invariants
+///
+/// `sch` is an instance of `T` whose state is initialised, and RTNL is held for `'a`.
+pub(crate) struct Handle<'a, T: Qdisc> {
+    sch: NonNull<bindings::Qdisc>,
+    rtnl: PhantomData<&'a T>,
+}
+
+impl<T: Qdisc> Handle<'_, T> {
+    /// The device that the instance is attached to.
+    pub(crate) fn device(&self) -> Device<'_> {
+        // SAFETY: By the type's invariants; an instance keeps a reference to its device.
+        Device(unsafe { &*(*(*self.sch.as_ptr()).dev_queue).dev })
+    }
+
+    /// Calls `f` with the state and the queue, under the root lock.
+    pub(crate) fn lock<R>(&self, f: impl FnOnce(Pin<&mut T>, &mut Queue<'_>) -> R) -> R {
+        // SAFETY: By the type's invariants.
+        unsafe { bindings::sch_tree_lock(self.sch.as_ptr()) };
+        // SAFETY: By the type's invariants, and the lock is held until the borrows end.
+        let (state, mut queue) = unsafe { Private::<T>::borrow(self.sch) };
+        let result = f(state, &mut queue);
+        // SAFETY: It was taken above.
+        unsafe { bindings::sch_tree_unlock(self.sch.as_ptr()) };
+        result
+    }
+}
+
+/// A walk over the classes of an instance, `struct qdisc_walker`.
+pub(crate) struct Walker<'a> {
+    sch: NonNull<bindings::Qdisc>,
+    walker: &'a mut bindings::qdisc_walker,
+}
+
+impl Walker<'_> {
+    /// Passes `count` classes that are not in use.
+    pub(crate) fn pass(&mut self, count: u32) {
+        self.walker.count = self.walker.count.wrapping_add(count as c_int);
+    }
+
+    /// Visits the class with minor number `class`; false means that the walk is over.
+    #[must_use]
+    pub(crate) fn visit(&mut self, class: u16) -> bool {
+        // SAFETY: The walker belongs to a walk over this instance.
+        self.walker.stop == 0
+            && unsafe {
+                bindings::tc_qdisc_stats_dump(self.sch.as_ptr(), class.into(), self.walker)
+            }
+    }
+}

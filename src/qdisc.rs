@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The disciplines: the algorithm of [`crate::cake`] on the kernel of [`crate::net`].
+
+mod attributes;
+pub(crate) mod cake;
+mod classify;
+mod dump;
+mod packet;

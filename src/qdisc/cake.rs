@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The discipline `cake`.
+
+use super::{
+    attributes,
+    classify::classify,
+    dump, //
+};
+use crate::{
+    cake::{
+        index::{FlowIndex, TinIndex, MAX_TINS, QUEUES},
+        packet,
+        scheduler::{Arrival, Tins},
+        siphash::SipKey,
+        stats::TinStats,
+        tin::Tin,
+        Config, Decision, Enqueued, Nanos, Scheduler, //
+    },
+    net::{
+        gen_stats::StatsDump,
+        netlink::{Attribute, ExtAck, Message},
+        qdisc::{Device, Dropped, Handle, Qdisc, Queue, Verdict, Walker},
+        random::random_words,
+        skb::{DropReason, Skb},
+        skb_queue::SkbQueue,
+        time::ktime_get_ns, //
+    },
+};
+use kernel::prelude::*;
+
+type TinBox = KVBox<Tin<SkbQueue>>;
+
+/// An instance.
+pub(crate) struct Cake {
+    scheduler: Scheduler<SkbQueue, TinBox>,
+    /// Makes the choice of queues unpredictable from outside.
+    key: SipKey,
+}
+
+fn now() -> Nanos {
+    Nanos(ktime_get_ns())
+}
+
+/// A box for each tin that `is_needed`.
+fn allocate(is_needed: impl Fn(TinIndex) -> bool) -> Result<Tins<TinBox>> {
+    let mut tins = [const { None }; MAX_TINS];
+    for (slot, tin) in tins.iter_mut().zip((0..).map(TinIndex::new)) {
+        if is_needed(tin) {
+            *slot = Some(KVBox::init(Tin::init(), GFP_KERNEL)?);
+        }
+    }
+    Ok(tins)
+}
+
+/// The display position of a class's tin and the flow in it. Minor numbers count from 1.
+fn class_parts(class: u16) -> (u32, FlowIndex) {
+    let index = u32::from(class.saturating_sub(1));
+    (index / QUEUES as u32, FlowIndex::new(index))
+}
+
+impl Cake {
+    fn new(config: Config, mtu: u32) -> Result<Self> {
+        let tins = allocate(|tin| tin.at() < config.preset.tin_count())?;
+        let [seed, key @ ..] = random_words::<3>();
+        Ok(Self {
+            scheduler: Scheduler::new(config, mtu, tins, seed),
+            key: SipKey(key),
+        })
+    }
+}
+
+#[vtable]
+impl Qdisc for Cake {
+    const ID: &'static CStr = c"cake";
+
+    fn init(
+        device: Device<'_>,
+        options: Option<Attribute<'_>>,
+        extack: &mut ExtAck<'_>,
+    ) -> impl PinInit<Self, Error> {
+        let config = match options {
+            Some(options) => attributes::apply(Config::default(), options, extack),
+            None => Ok(Config::default()),
+        };
+        config.and_then(|config| Self::new(config, device.psched_mtu()))
+    }
+
+    #[inline]
+    fn enqueue(
+        self: Pin<&mut Self>,
+        mut packet: Skb,
+        queue: &mut Queue<'_>,
+        dropped: &mut Dropped<'_>,
+    ) -> Verdict {
+        let Self { scheduler, key } = self.get_mut();
+        let (tin, hashes) = classify(scheduler.config(), key, queue.handle(), &mut packet);
+        let arrival = Arrival {
+            now: now(),
+            tin,
+            hashes,
+            len: packet.pkt_len(),
+        };
+        queue.count_in(1, arrival.len);
+        let (mut packets, mut bytes) = (0i32, 0i32);
+        let outcome = scheduler.enqueue(&arrival, core::iter::once(packet), &mut |packet, reason| {
+            packets = packets.wrapping_add(1);
+            bytes = bytes.wrapping_add_unsigned(packet.pkt_len());
+            queue.count_out(1, packet.pkt_len());
+            dropped.push(queue, packet, reason.into());
+        });
+        match outcome {
+            Enqueued::Queued => {
+                if packets != 0 {
+                    queue.tell_parents(packets, bytes);
+                }
+                Verdict::Queued
+            }
+            // The parents do not count the arrival, so that one packet less is news to them.
+            Enqueued::Congested => {
+                queue.tell_parents(
+                    packets.wrapping_sub(1),
+                    bytes.wrapping_sub_unsigned(arrival.len),
+                );
+                Verdict::Congested
+            }
+        }
+    }
+
+    #[inline]
+    fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb> {
+        let scheduler = &mut self.get_mut().scheduler;
+        let decision = scheduler.dequeue(now(), &mut |packet, reason| {
+            queue.count_out(1, packet.pkt_len());
+            queue.drop_dequeued(packet, reason.into());
+        });
+        match decision {
+            Decision::Send(packet) => {
+                queue.count_out(1, packet.pkt_len());
+                queue.count_sent(&packet);
+                Some(packet)
+            }
+            Decision::Wait(Nanos(until)) => {
+                queue.count_overlimit();
+                queue.wake_at(until);
+                None
+            }
+            Decision::Empty => None,
+        }
+    }
+
+    fn reset(self: Pin<&mut Self>) {
+        let purge = &mut |packet: Skb| packet.drop_for(DropReason::QueuePurge);
+        self.get_mut().scheduler.reset(purge);
+    }
+
+    fn change(this: Handle<'_, Self>, options: Attribute<'_>, extack: &mut ExtAck<'_>) -> Result {
+        let mtu = this.device().psched_mtu();
+        let config = this.lock(|cake, _| *cake.scheduler.config());
+        let config = attributes::apply(config, options, extack)?;
+        let lacking: [bool; MAX_TINS] = this.lock(|cake, _| {
+            let mut tins = (0..).map(TinIndex::new);
+            [(); MAX_TINS].map(|()| {
+                tins.next()
+                    .is_some_and(|tin| cake.scheduler.lacks(config.preset, tin))
+            })
+        });
+        let fresh = allocate(|tin| lacking[tin.at()])?;
+        // What is no longer needed is freed once the lock is released.
+        let _spare = this.lock(|cake, _| {
+            let scheduler = &mut cake.get_mut().scheduler;
+            scheduler.reconfigure(config, mtu, now(), fresh)
+        });
+        Ok(())
+    }
+
+    fn dump(this: Handle<'_, Self>, message: &mut Message<'_>) -> Result {
+        let config = this.lock(|cake, _| *cake.scheduler.config());
+        dump::config(message, &config)
+    }
+
+    fn dump_stats(this: Handle<'_, Self>, stats: &mut StatsDump<'_>) -> Result {
+        let mut tins = [TinStats::default(); MAX_TINS];
+        let (total, count) = this.lock(|cake, _| {
+            let scheduler = &mut cake.get_mut().scheduler;
+            let now = now();
+            let mut count = 0usize;
+            for (slot, display) in tins.iter_mut().zip(0..) {
+                let Some(tin) = scheduler.tin_stats(display, now) else {
+                    break;
+                };
+                *slot = tin;
+                count = count.wrapping_add(1);
+            }
+            (scheduler.stats(), count)
+        });
+        stats.put_app(|message| dump::stats(message, &total, tins.iter().take(count)))
+    }
+
+    fn walk(this: Handle<'_, Self>, walker: &mut Walker<'_>) {
+        let tins = this.lock(|cake, _| cake.scheduler.config().preset.tin_count());
+        for display in 0..tins as u32 {
+            let mut active = [0u64; QUEUES / 64];
+            this.lock(|cake, _| {
+                let now = now();
+                for (word, first) in active.iter_mut().zip((0u32..).step_by(64)) {
+                    for bit in 0..64 {
+                        let flow = FlowIndex::new(first | bit);
+                        if cake.scheduler.is_flow_active(display, flow, now) {
+                            *word |= 1 << bit;
+                        }
+                    }
+                }
+            });
+            let first_class = (display as u16).wrapping_mul(QUEUES as u16).wrapping_add(1);
+            for flow in 0..QUEUES as u16 {
+                let word = active[usize::from(flow / 64) % active.len()];
+                if word >> (flow % 64) & 1 == 0 {
+                    walker.pass(1);
+                } else if !walker.visit(first_class.wrapping_add(flow)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn dump_class_stats(
+        this: Handle<'_, Self>,
+        class: u16,
+        stats: &mut StatsDump<'_>,
+    ) -> Result {
+        let (display, flow) = class_parts(class);
+        let found = this.lock(|cake, _| cake.scheduler.flow_stats(display, flow, now()));
+        dump::flow(stats, found.as_ref())
+    }
+}
+
+impl From<packet::DropReason> for DropReason {
+    fn from(reason: packet::DropReason) -> Self {
+        match reason {
+            packet::DropReason::Overlimit => Self::Overlimit,
+            packet::DropReason::Congested => Self::Congested,
+            packet::DropReason::FloodProtection => Self::FloodProtection,
+        }
+    }
+}

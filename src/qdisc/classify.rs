@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which tin a packet belongs to, and which flow and hosts.
+
+use crate::{
+    cake::{
+        diffserv::Preset,
+        dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, HEADER_LEN},
+        hash::FlowMode,
+        index::TinIndex,
+        siphash::SipKey,
+        Config, FlowHashes, //
+    },
+    net::{
+        flow_dissector,
+        pkt_sched::{TC_H_MAJ_MASK, TC_H_MIN_MASK},
+        skb::Skb, //
+    },
+};
+
+/// The tin, flow and hosts of `packet`, which came to the instance named `handle`.
+///
+/// If the configuration says so the packet's code point is cleared on the way.
+#[inline]
+pub(super) fn classify(
+    config: &Config,
+    key: &SipKey,
+    handle: u32,
+    packet: &mut Skb,
+) -> (TinIndex, FlowHashes) {
+    let protocol = packet.protocol();
+    let mut buffer = [0; HEADER_LEN];
+    let header = packet.network_header(&mut buffer);
+    let dscp = dissect::dscp(protocol, header);
+    let hashes = hashes(config, key, protocol, header, packet);
+    let tin = named_tin(config, handle, packet).unwrap_or_else(|| config.preset.classify(dscp));
+    if config.wash && dscp != 0 {
+        wash(protocol, packet);
+    }
+    (tin, hashes)
+}
+
+/// The tin that the firewall mark names or else the priority, if either names one.
+#[inline]
+fn named_tin(config: &Config, handle: u32, packet: &Skb) -> Option<TinIndex> {
+    if config.preset == Preset::Besteffort {
+        return None;
+    }
+    let marked = config.marked_tin(packet.mark());
+    if let Some(tin) = marked.and_then(|display| config.preset.tin_at(display)) {
+        return Some(tin);
+    }
+    let priority = packet.priority();
+    if priority & TC_H_MAJ_MASK != handle {
+        return None;
+    }
+    let display = (priority & TC_H_MIN_MASK).checked_sub(1)?;
+    config.preset.tin_at(display)
+}
+
+/// The hashes that the flow mode asks for, from as little of the packet as they need.
+#[inline]
+fn hashes(
+    config: &Config,
+    key: &SipKey,
+    protocol: u16,
+    header: &[u8],
+    packet: &Skb,
+) -> FlowHashes {
+    let mode = config.flow_mode;
+    let known = packet.l4_hash();
+    let keys = match mode {
+        FlowMode::Flowblind => return FlowHashes::default(),
+        FlowMode::Flows if known.is_some() => FlowKeys::default(),
+        _ if flow_dissector::is_replaced(packet) => dissected(packet),
+        _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
+    };
+    keys.hashes(mode, key, known)
+}
+
+/// What the kernel's dissector says.
+#[cold]
+fn dissected(packet: &Skb) -> FlowKeys {
+    let found = flow_dissector::dissect(packet);
+    // GRE has a key where others have ports.
+    let key_halves = ((found.key >> 16) as u16, found.key as u16);
+    FlowKeys {
+        addresses: match found.addresses {
+            flow_dissector::Addresses::V4(src, dst) => dissect::Addresses::V4 {
+                src: u32::from_be_bytes(src),
+                dst: u32::from_be_bytes(dst),
+            },
+            flow_dissector::Addresses::V6(src, dst) => dissect::Addresses::V6 {
+                src: halves(&src),
+                dst: halves(&dst),
+            },
+            flow_dissector::Addresses::Other => dissect::Addresses::None,
+        },
+        protocol: found.protocol,
+        ports: if found.key == 0 {
+            found.ports
+        } else {
+            key_halves
+        },
+        label: found.label,
+    }
+}
+
+fn halves(address: &[u8; 16]) -> [u64; 2] {
+    dissect::address_v6(address).map_or([0; 2], |(halves, _)| halves)
+}
+
+/// Clears the code point.
+#[cold]
+fn wash(protocol: u16, packet: &mut Skb) {
+    match protocol {
+        ETH_P_IP => packet.clear_dscp(dissect::IPV4_LEN as u32),
+        ETH_P_IPV6 => packet.clear_dscp(dissect::IPV6_LEN as u32),
+        _ => {}
+    }
+}
