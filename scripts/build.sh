@@ -4,17 +4,20 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-usage_if_asked "usage: scripts/build.sh uml|stock [MAKE ARGUMENT…]
-Builds build/uml/sch_cake.ko or build/stock/sch_cake.ko, the latter for the distribution's kernel." "$@"
+usage_if_asked "usage: scripts/build.sh uml|stock|clippy [MAKE ARGUMENT…]
+Builds build/uml/sch_cake.ko or build/stock/sch_cake.ko, the latter for the distribution's kernel,
+or checks the code with clippy. Warnings are errors." "$@"
 
 flavour=${1-}
 case $flavour in
 uml) arch=(ARCH=um KDIR=/kernel/uml) ;;
-stock) arch=(KDIR=/kernel/stock) ;;
-*) die "uml or stock? See --help" ;;
+# The compiler that built the kernel, by the name that it goes by there.
+stock) arch=(KDIR=/kernel/stock CC=x86_64-linux-gnu-gcc-14) ;;
+clippy) arch=(KDIR=/kernel/stock CC=x86_64-linux-gnu-gcc-14 CLIPPY=1) ;;
+*) die "uml, stock or clippy? See --help" ;;
 esac
 shift
 
 need_setup
 mkdir -p "$project/build/$flavour"
-in_rootfs make -s "${arch[@]}" MO="/project/build/$flavour" "$@" modules
+in_rootfs make -s "${arch[@]}" KRUSTFLAGS=-Dwarnings MO="/project/build/$flavour" "$@" modules

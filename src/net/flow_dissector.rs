@@ -68,7 +68,10 @@ pub(crate) fn dissect(packet: &Skb) -> FlowKeys {
             _ => Addresses::Other,
         };
         let ports = &keys.ports.__bindgen_anon_1.__bindgen_anon_1;
-        (addresses, (u16::from_be(ports.src), u16::from_be(ports.dst)))
+        (
+            addresses,
+            (u16::from_be(ports.src), u16::from_be(ports.dst)),
+        )
     };
     FlowKeys {
         addresses,

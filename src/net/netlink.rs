@@ -21,7 +21,10 @@ use kernel::{
 /// # Invariants
 ///
 /// The pointer is valid for `'a`, if there is one.
-pub(crate) struct ExtAck<'a>(Option<NonNull<bindings::netlink_ext_ack>>, PhantomData<&'a mut ()>);
+pub(crate) struct ExtAck<'a>(
+    Option<NonNull<bindings::netlink_ext_ack>>,
+    PhantomData<&'a mut ()>,
+);
 
 impl ExtAck<'_> {
     /// # Safety
@@ -45,7 +48,7 @@ impl ExtAck<'_> {
             // SAFETY: By the type's invariants; the reason lives as long as the module, and the
             // kernel copies it before the request ends.
             unsafe {
-                (*extack.as_ptr())._msg = reason.as_ptr().cast();
+                (*extack.as_ptr())._msg = reason.as_char_ptr();
                 (*extack.as_ptr()).bad_attr = attribute.0.as_ptr();
             }
         }
@@ -186,7 +189,12 @@ impl Message<'_> {
         let data = (&raw const value).cast();
         // SAFETY: The message is valid by the type's invariants, and so is the value.
         to_result(unsafe {
-            bindings::nla_put(self.0.as_ptr(), kind as c_int, size_of::<T>() as c_int, data)
+            bindings::nla_put(
+                self.0.as_ptr(),
+                kind as c_int,
+                size_of::<T>() as c_int,
+                data,
+            )
         })
     }
 
@@ -222,8 +230,7 @@ impl Message<'_> {
     /// [`EMSGSIZE`] if the message is full, and whatever `fill` fails with.
     pub(crate) fn nest(&mut self, kind: u32, fill: impl FnOnce(&mut Self) -> Result) -> Result {
         // SAFETY: The message is valid by the type's invariants.
-        let start =
-            unsafe { bindings::nla_nest_start_noflag(self.0.as_ptr(), kind as c_int) };
+        let start = unsafe { bindings::nla_nest_start_noflag(self.0.as_ptr(), kind as c_int) };
         if start.is_null() {
             return Err(EMSGSIZE);
         }

@@ -349,10 +349,10 @@ impl Walker<'_> {
     /// Visits the class with minor number `class`; false means that the walk is over.
     #[must_use]
     pub(crate) fn visit(&mut self, class: u16) -> bool {
+        if self.walker.stop != 0 {
+            return false;
+        }
         // SAFETY: The walker belongs to a walk over this instance.
-        self.walker.stop == 0
-            && unsafe {
-                bindings::tc_qdisc_stats_dump(self.sch.as_ptr(), class.into(), self.walker)
-            }
+        unsafe { bindings::tc_qdisc_stats_dump(self.sch.as_ptr(), class.into(), self.walker) }
     }
 }

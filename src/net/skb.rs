@@ -85,7 +85,11 @@ impl Skb {
         // SAFETY: The packet is valid by the type's invariants, and a packet on its way out has a
         // device, which is in a namespace.
         unsafe {
-            let dev = (*self.as_ptr()).__bindgen_anon_1.__bindgen_anon_1.__bindgen_anon_1.dev;
+            let dev = (*self.as_ptr())
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .dev;
             (*dev).nd_net.net
         }
     }
@@ -129,7 +133,12 @@ impl Skb {
     pub(crate) fn mark(&self) -> u32 {
         let start = self.as_ptr().cast::<u8>();
         // SAFETY: The field `mark` is at this place in every `struct sk_buff`.
-        unsafe { start.add(bindings::SK_BUFF_MARK_OFFSET).cast::<u32>().read() }
+        unsafe {
+            start
+                .add(bindings::SK_BUFF_MARK_OFFSET)
+                .cast::<u32>()
+                .read()
+        }
     }
 
     /// The priority that the sender or a filter set.
@@ -178,8 +187,13 @@ impl Skb {
     #[inline]
     fn bytes_at<'a, const N: usize>(&'a self, offset: u32, buffer: &'a mut [u8; N]) -> &'a [u8] {
         // SAFETY: The packet is valid by the type's invariants.
-        let (data, len, data_len) =
-            unsafe { ((*self.as_ptr()).data, (*self.as_ptr()).len, (*self.as_ptr()).data_len) };
+        let (data, len, data_len) = unsafe {
+            (
+                (*self.as_ptr()).data,
+                (*self.as_ptr()).len,
+                (*self.as_ptr()).data_len,
+            )
+        };
         let wanted = len.saturating_sub(offset).min(N as u32);
         if offset.saturating_add(wanted) <= len.saturating_sub(data_len) {
             // SAFETY: `len - data_len` bytes from `data` on are initialised and nobody writes to
@@ -188,9 +202,8 @@ impl Skb {
         }
         let to = buffer.as_mut_ptr().cast::<c_void>();
         // SAFETY: `wanted` bytes from `offset` on are within the packet, and fit the buffer.
-        let error = unsafe {
-            bindings::skb_copy_bits(self.as_ptr(), offset as c_int, to, wanted as c_int)
-        };
+        let error =
+            unsafe { bindings::skb_copy_bits(self.as_ptr(), offset as c_int, to, wanted as c_int) };
         if error != 0 {
             return &[];
         }
@@ -269,7 +282,11 @@ impl Skb {
         const { assert!(Self::fits::<T>()) };
         // SAFETY: The area belongs to the qdisc that holds the packet, `T` fits in, and any bytes
         // make a `T`.
-        unsafe { addr_of!((*self.control_block()).data).cast::<T>().read_unaligned() }
+        unsafe {
+            addr_of!((*self.control_block()).data)
+                .cast::<T>()
+                .read_unaligned()
+        }
     }
 
     /// Notes `value` on the packet.
@@ -277,7 +294,11 @@ impl Skb {
     pub(crate) fn set_private<T: AsBytes + Copy>(&mut self, value: T) {
         const { assert!(Self::fits::<T>()) };
         // SAFETY: The area belongs to the qdisc that holds the packet, and `T` fits in.
-        unsafe { addr_of_mut!((*self.control_block()).data).cast::<T>().write_unaligned(value) };
+        unsafe {
+            addr_of_mut!((*self.control_block()).data)
+                .cast::<T>()
+                .write_unaligned(value)
+        };
     }
 
     const fn fits<T>() -> bool {

@@ -134,7 +134,12 @@ impl Request<'_, '_, '_> {
         names: &Names<T, N>,
         reason: &'static CStr,
     ) -> Result {
-        let named = |number| names.iter().find(|(n, _)| *n == number).map(|(_, value)| *value);
+        let named = |number| {
+            names
+                .iter()
+                .find(|(n, _)| *n == number)
+                .map(|(_, value)| *value)
+        };
         self.convert(kind, field, named, reason, EINVAL)
     }
 }

@@ -15,7 +15,11 @@ use crate::{
         siphash::SipKey,
         stats::TinStats,
         tin::Tin,
-        Config, Decision, Enqueued, Nanos, Scheduler, //
+        Config,
+        Decision,
+        Enqueued,
+        Nanos,
+        Scheduler, //
     },
     net::{
         gen_stats::StatsDump,
@@ -103,12 +107,13 @@ impl Qdisc for Cake {
         };
         queue.count_in(1, arrival.len);
         let (mut packets, mut bytes) = (0i32, 0i32);
-        let outcome = scheduler.enqueue(&arrival, core::iter::once(packet), &mut |packet, reason| {
-            packets = packets.wrapping_add(1);
-            bytes = bytes.wrapping_add_unsigned(packet.pkt_len());
-            queue.count_out(1, packet.pkt_len());
-            dropped.push(queue, packet, reason.into());
-        });
+        let outcome =
+            scheduler.enqueue(&arrival, core::iter::once(packet), &mut |packet, reason| {
+                packets = packets.wrapping_add(1);
+                bytes = bytes.wrapping_add_unsigned(packet.pkt_len());
+                queue.count_out(1, packet.pkt_len());
+                dropped.push(queue, packet, reason.into());
+            });
         match outcome {
             Enqueued::Queued => {
                 if packets != 0 {
@@ -203,7 +208,7 @@ impl Qdisc for Cake {
             let mut active = [0u64; QUEUES / 64];
             this.lock(|cake, _| {
                 let now = now();
-                for (word, first) in active.iter_mut().zip((0u32..).step_by(64)) {
+                for (word, first) in active.iter_mut().zip((0..QUEUES as u32).step_by(64)) {
                     for bit in 0..64 {
                         let flow = FlowIndex::new(first | bit);
                         if cake.scheduler.is_flow_active(display, flow, now) {
@@ -224,11 +229,7 @@ impl Qdisc for Cake {
         }
     }
 
-    fn dump_class_stats(
-        this: Handle<'_, Self>,
-        class: u16,
-        stats: &mut StatsDump<'_>,
-    ) -> Result {
+    fn dump_class_stats(this: Handle<'_, Self>, class: u16, stats: &mut StatsDump<'_>) -> Result {
         let (display, flow) = class_parts(class);
         let found = this.lock(|cake, _| cake.scheduler.flow_stats(display, flow, now()));
         dump::flow(stats, found.as_ref())

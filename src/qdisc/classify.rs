@@ -9,7 +9,8 @@ use crate::{
         hash::FlowMode,
         index::TinIndex,
         siphash::SipKey,
-        Config, FlowHashes, //
+        Config,
+        FlowHashes, //
     },
     net::{
         flow_dissector,
@@ -60,13 +61,7 @@ fn named_tin(config: &Config, handle: u32, packet: &Skb) -> Option<TinIndex> {
 
 /// The hashes that the flow mode asks for, from as little of the packet as they need.
 #[inline]
-fn hashes(
-    config: &Config,
-    key: &SipKey,
-    protocol: u16,
-    header: &[u8],
-    packet: &Skb,
-) -> FlowHashes {
+fn hashes(config: &Config, key: &SipKey, protocol: u16, header: &[u8], packet: &Skb) -> FlowHashes {
     let mode = config.flow_mode;
     let known = packet.l4_hash();
     let keys = match mode {

@@ -5,6 +5,7 @@
 use super::attributes::{number_of, ACK_FILTERS, CELLS, FLOW_MODES, PRESETS};
 use crate::{
     cake::{
+        index::MAX_TINS,
         stats::{FlowStats, QdiscStats, TinStats},
         Config, //
     },
@@ -27,7 +28,10 @@ pub(super) fn config(message: &mut Message<'_>, config: &Config) -> Result {
         m.put_u32(TCA_CAKE_MEMORY, config.memory)?;
         m.put_u32(TCA_CAKE_AUTORATE, config.autorate_ingress.into())?;
         m.put_u32(TCA_CAKE_INGRESS, config.ingress.into())?;
-        m.put_u32(TCA_CAKE_ACK_FILTER, number_of(&ACK_FILTERS, config.ack_filter))?;
+        m.put_u32(
+            TCA_CAKE_ACK_FILTER,
+            number_of(&ACK_FILTERS, config.ack_filter),
+        )?;
         m.put_u32(TCA_CAKE_NAT, config.nat.into())?;
         m.put_u32(TCA_CAKE_DIFFSERV_MODE, number_of(&PRESETS, config.preset))?;
         m.put_u32(TCA_CAKE_WASH, config.wash.into())?;
@@ -62,7 +66,7 @@ pub(super) fn stats<'a>(
     m.put_u32(TCA_CAKE_STATS_MIN_ADJLEN, total.min_adjlen)?;
     m.put_u32(TCA_CAKE_STATS_ACTIVE_QUEUES, total.active_queues)?;
     m.nest(TCA_CAKE_STATS_TIN_STATS, |m| {
-        for (tin, number) in tins.zip(1..) {
+        for (tin, number) in tins.zip(1..=MAX_TINS as u32) {
             m.nest(number, |m| self::tin(m, tin))?;
         }
         Ok(())
@@ -79,8 +83,14 @@ fn tin(m: &mut Message<'_>, tin: &TinStats) -> Result {
         (TCA_CAKE_TIN_STATS_INTERVAL_US, tin.interval_us),
         (TCA_CAKE_TIN_STATS_SENT_PACKETS, tin.sent_packets),
         (TCA_CAKE_TIN_STATS_DROPPED_PACKETS, tin.dropped_packets),
-        (TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS, tin.ecn_marked_packets),
-        (TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS, tin.acks_dropped_packets),
+        (
+            TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS,
+            tin.ecn_marked_packets,
+        ),
+        (
+            TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS,
+            tin.acks_dropped_packets,
+        ),
         (TCA_CAKE_TIN_STATS_PEAK_DELAY_US, tin.peak_delay_us),
         (TCA_CAKE_TIN_STATS_AVG_DELAY_US, tin.avg_delay_us),
         (TCA_CAKE_TIN_STATS_BASE_DELAY_US, tin.base_delay_us),
@@ -89,7 +99,10 @@ fn tin(m: &mut Message<'_>, tin: &TinStats) -> Result {
         (TCA_CAKE_TIN_STATS_WAY_COLLISIONS, tin.way_collisions),
         (TCA_CAKE_TIN_STATS_SPARSE_FLOWS, tin.sparse_flows),
         (TCA_CAKE_TIN_STATS_BULK_FLOWS, tin.bulk_flows),
-        (TCA_CAKE_TIN_STATS_UNRESPONSIVE_FLOWS, tin.unresponsive_flows),
+        (
+            TCA_CAKE_TIN_STATS_UNRESPONSIVE_FLOWS,
+            tin.unresponsive_flows,
+        ),
         (TCA_CAKE_TIN_STATS_MAX_SKBLEN, tin.max_skblen),
         (TCA_CAKE_TIN_STATS_FLOW_QUANTUM, tin.flow_quantum),
     ] {

@@ -5,7 +5,9 @@
 use crate::{
     cake::{
         packet::{Segments, Tag},
-        Nanos, Packet, PacketQueue, //
+        Nanos,
+        Packet,
+        PacketQueue, //
     },
     net::{
         skb::{self, Skb},

@@ -127,6 +127,17 @@ class Host:
         options.setdefault("stderr", subprocess.PIPE)
         return subprocess.Popen(["ip", "netns", "exec", self.name, *words], text=True, **options)
 
+    @contextlib.contextmanager
+    def entered(self):
+        """Has this process itself in the namespace."""
+        with open("/proc/self/ns/net", "rb") as outside, \
+                open(f"/run/netns/{self.name}", "rb") as inside:
+            os.setns(inside.fileno(), os.CLONE_NEWNET)
+            try:
+                yield
+            finally:
+                os.setns(outside.fileno(), os.CLONE_NEWNET)
+
     def serve(self, port=5201):
         """Starts an iperf3 server for one test and waits until it listens."""
         server = self.start("iperf3", "-s", "-1", "-p", str(port))

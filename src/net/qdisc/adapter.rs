@@ -35,9 +35,7 @@ impl<T: Qdisc> Private<T> {
     /// `sch` must be an instance of `T` that is ready, and the root lock must be held for `'a`, or
     /// nobody else may use the instance.
     #[inline]
-    pub(super) unsafe fn borrow<'a>(
-        sch: NonNull<bindings::Qdisc>,
-    ) -> (Pin<&'a mut T>, Queue<'a>) {
+    pub(super) unsafe fn borrow<'a>(sch: NonNull<bindings::Qdisc>) -> (Pin<&'a mut T>, Queue<'a>) {
         let this = Self::of(sch);
         // SAFETY: The instance is ready, and the state stays where it is until it is dropped.
         let state = unsafe { Pin::new_unchecked((*addr_of_mut!((*this).state)).assume_init_mut()) };
@@ -59,6 +57,19 @@ impl<T: Qdisc> Private<T> {
 pub(super) struct Adapter<T>(PhantomData<T>);
 
 impl<T: Qdisc> Adapter<T> {
+    /// The name as the kernel keeps it.
+    const ID: [c_char; 16] = {
+        let bytes = T::ID.to_bytes();
+        let mut id = [0; 16];
+        assert!(bytes.len() < id.len());
+        let mut i = 0;
+        while i < bytes.len() {
+            id[i] = bytes[i] as c_char;
+            i += 1;
+        }
+        id
+    };
+
     const CLASS_OPS: bindings::Qdisc_class_ops = bindings::Qdisc_class_ops {
         flags: 0,
         select_queue: None,
@@ -85,7 +96,7 @@ impl<T: Qdisc> Adapter<T> {
             } else {
                 core::ptr::null()
             },
-            id: const { id(T::ID) },
+            id: Self::ID,
             priv_size: const { size_of::<Private<T>>() as c_int },
             static_flags: bindings::TCQ_F_DEQUEUE_DROPS,
             enqueue: Some(Self::enqueue),
@@ -255,12 +266,12 @@ impl<T: Qdisc> Adapter<T> {
     }
 
     /// Classes are no places for other disciplines.
-    unsafe extern "C" fn leaf(_sch: *mut bindings::Qdisc, _class: c_ulong) -> *mut bindings::Qdisc {
+    extern "C" fn leaf(_sch: *mut bindings::Qdisc, _class: c_ulong) -> *mut bindings::Qdisc {
         core::ptr::null_mut()
     }
 
     /// Classes come and go with the traffic and cannot be named from outside.
-    unsafe extern "C" fn find(_sch: *mut bindings::Qdisc, _classid: u32) -> c_ulong {
+    extern "C" fn find(_sch: *mut bindings::Qdisc, _classid: u32) -> c_ulong {
         0
     }
 
@@ -312,17 +323,4 @@ impl<T: Qdisc> Adapter<T> {
             Ok(0)
         })
     }
-}
-
-/// A name as the kernel keeps it.
-const fn id(name: &CStr) -> [c_char; 16] {
-    let bytes = name.to_bytes();
-    let mut id = [0; 16];
-    assert!(bytes.len() < id.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        id[i] = bytes[i] as c_char;
-        i += 1;
-    }
-    id
 }
