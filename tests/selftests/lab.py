@@ -97,7 +97,17 @@ def module(which):
     try:
         yield which
     finally:
-        run("rmmod sch_cake")
+        # Namespaces, and qdiscs with them, go some time after they were deleted.
+        for _ in range(100):
+            if not run("rmmod sch_cake", check=False) and not is_loaded():
+                break
+            time.sleep(0.1)
+        assert not is_loaded(), "sch_cake is still in use"
+
+
+def is_loaded():
+    """Whether a sch_cake is loaded."""
+    return os.path.exists("/sys/module/sch_cake")
 
 
 def kernel_log():
