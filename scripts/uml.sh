@@ -34,7 +34,7 @@ status=0
 in_rootfs env TMPDIR=/dev/shm timeout --kill-after=5 "$timeout" \
 	/kernel/uml/linux mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ rw \
 	init=/project/scripts/guest-init.sh CAKE_RUN="/project/build/run/$name" \
-	umid="$name" uml_dir=/tmp loglevel=1 con=null con0=fd:0,fd:1 ${append[@]+"${append[@]}"} \
+	seccomp=on umid="$name" uml_dir=/tmp loglevel=1 con=null con0=fd:0,fd:1 ${append[@]+"${append[@]}"} \
 	</dev/null 2>"$run/uml.log" > >(grep --line-buffered --text -v '^reboot: Power down' || true) || status=$?
 
 [ ! -e "$run/dmesg" ] || mv "$run/dmesg" "$project/build/log/$name.dmesg"

@@ -128,14 +128,14 @@ class Host:
     def run(self, *command, **options):
         """Runs a command in the namespace."""
         words = command[0].split() if len(command) == 1 else list(command)
-        return run("ip", "netns", "exec", self.name, *words, **options)
+        return run("nsenter", f"--net=/run/netns/{self.name}", *words, **options)
 
     def start(self, *command, **options):
         """Starts a command in the namespace; stop it or wait for it before the namespace goes."""
         words = command[0].split() if len(command) == 1 else list(command)
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen(["ip", "netns", "exec", self.name, *words], text=True, **options)
+        return subprocess.Popen(["nsenter", f"--net=/run/netns/{self.name}", *words], text=True, **options)
 
     @contextlib.contextmanager
     def entered(self):

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Classes: what tc shows of flows in use. To be run with time travel."""
+
+import json
+import time
+
+from lab import line, main, module, note, qdisc_json, test
+
+
+def classes(router):
+    """The classes of the router's link as tc's JSON has them."""
+    return json.loads(router.run("tc -s -j class show dev wan"))
+
+
+def seen_by(which):
+    """Classes under load, keys of their statistics, and classes long after."""
+    with module(which), line(hosts=2) as (router, hosts, [server]):
+        router.run("tc qdisc add dev wan root handle 1: cake bandwidth 2mbit diffserv4")
+        for host in hosts:
+            host.run("fping", "-c", "1", "-q", server.address)
+        sinks = [server.serve(5201 + i) for i in range(2)]
+        uploads = [host.start("iperf3", "-c", server.address, "-p", str(5201 + i), "-t", "5",
+                              "-S", tos)
+                   for i, (host, tos) in enumerate(zip(hosts, ("0", "0xb8")))]
+        time.sleep(4)
+        under_load, qdisc = classes(router), qdisc_json(router, "wan")
+        text = router.run("tc -s class show dev wan")
+        for process in (*uploads, *sinks):
+            process.wait()
+        time.sleep(60)
+        return under_load, qdisc, text, classes(router)
+
+
+@test
+def classes_are_the_flows_in_use():
+    keys = {}
+    for which in ("c", "rust"):
+        under_load, qdisc, text, afterwards = seen_by(which)
+        busy = [row for row in under_load if row["stats"]["backlog"]]
+        note(f"{which}: {len(under_load)} classes, {len(busy)} with a backlog")
+        assert len(busy) == 2, under_load
+        # Minor numbers count the queues of the tins in the order in which they are shown.
+        tins = sorted((int(row["handle"].split(":")[1], 16) - 1) // 1024 for row in busy)
+        assert tins == [1, 3], tins
+        assert sum(row["stats"]["backlog"] for row in busy) == qdisc["backlog"]
+        assert sum(row["stats"]["qlen"] for row in busy) == qdisc["qlen"]
+        keys[which] = {key for row in busy for key in row["stats"]}
+        assert text.count("class cake 1:") == len(under_load)
+        assert not any(row["stats"]["backlog"] for row in afterwards), afterwards
+    assert keys["c"] == keys["rust"], keys
+
+
+if __name__ == "__main__":
+    main()
