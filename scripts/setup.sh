@@ -21,17 +21,36 @@ machine_packages="qemu-system-x86 udev virtme-ng busybox-static iproute2 fping i
 
 # A step that is done leaves a stamp with what it was made from.
 stamps=$cache/stamps
+steps="rootfs packages kernel source stock uml"
 
-# step NAME KEY FUNCTION: runs FUNCTION unless NAME was made from KEY already.
-step() {
-	local name=$1 key=$2 started=$SECONDS
-	[ "$(cat "$stamps/$name" 2>/dev/null)" != "$key" ] || return 0
+# key STEP: stands for what a step is made from, its own recipe included.
+key() {
+	{
+		case $1 in
+		rootfs) echo "$release" ;;
+		packages) echo "$build_packages $machine_packages" ;;
+		uml) cat "$project/scripts/uml.config" "$project/tests/selftests/config" ;;&
+		*) echo "$version" ;;
+		esac
+		declare -f "make_$1"
+	} | cksum
+}
+
+# is_done STEP
+is_done() {
+	[ "$(cat "$stamps/$1" 2>/dev/null)" = "$(key "$1")" ]
+}
+
+# take STEP: takes it unless it is done.
+take() {
+	local name=$1 started=$SECONDS
+	! is_done "$name" || return 0
 	printf 'setup: %s …\n' "$name"
-	"$3" >"$cache/log/$name.log" 2>&1 </dev/null || {
+	"make_$name" >"$cache/log/$name.log" 2>&1 </dev/null || {
 		tail -n 20 "$cache/log/$name.log" >&2
 		die "$name failed; the whole log is $cache/log/$name.log"
 	}
-	printf '%s' "$key" >"$stamps/$name.new"
+	key "$name" >"$stamps/$name.new"
 	mv "$stamps/$name.new" "$stamps/$name"
 	printf 'setup: %s done in %d s\n' "$name" $((SECONDS - started))
 }
@@ -68,6 +87,8 @@ apt() {
 make_rootfs() {
 	local from
 	from=$(mirror)
+	# These have put things into the one that goes.
+	rm -f "$stamps/"{packages,kernel,uml}
 	rm -rf "$rootfs" "$rootfs.new"
 	mmdebstrap --variant=minbase "$release" "$rootfs.new" \
 		"deb $from $release $components" "deb $from $release-backports $components"
@@ -76,7 +97,7 @@ make_rootfs() {
 	mv "$rootfs.new" "$rootfs"
 }
 
-install_packages() {
+make_packages() {
 	apt update
 	# shellcheck disable=SC2086 # lists of words
 	apt install $build_packages $machine_packages
@@ -88,17 +109,21 @@ newest_kernel() {
 		sed -n 's/^Depends:.*linux-image-\([0-9][^ ,]*\).*/\1/p' | head -n 1
 }
 
-install_kernel() {
+make_kernel() {
 	apt install -t "$release-backports" "linux-headers-$version" linux-source
-	# The image without its hooks: they would make an initramfs.
-	in_rootfs sh -ec "cd /tmp
-		apt-get download -q linux-image-$version linux-modules-$version 2>/dev/null ||
-			apt-get download -q linux-image-$version
-		for package in *.deb; do dpkg-deb -x \$package /; done
-		depmod $version"
+	# The image, whatever packages it is made of, without its hooks: they would make an initramfs.
+	# shellcheck disable=SC2016 # expands inside
+	in_rootfs sh -ec 'cd /tmp
+		parts=$(apt-cache depends "linux-image-$1" | sed -n "s/.*Depends: \(linux-[a-z]*-$1\)\$/\1/p")
+		apt-get download -q "linux-image-$1" $parts
+		for package in *.deb; do dpkg-deb -x "$package" /; done
+		depmod "$1"
+		# One place, wherever the packages put it.
+		image=/boot/vmlinuz-$1
+		[ -e "$image" ] || cp "/usr/lib/modules/$1/vmlinuz" "$image"' sh "$version"
 }
 
-unpack_source() {
+make_source() {
 	mkdir -p "$kernel"
 	rm -rf "$kernel/source" "$kernel/source.new"
 	mkdir "$kernel/source.new"
@@ -143,7 +168,8 @@ make_uml() {
 	in_rootfs sh -ec 'cd /kernel/source
 		export ARCH=um
 		make O=/kernel/uml defconfig
-		scripts/kconfig/merge_config.sh -m -O /kernel/uml /kernel/uml/.config /project/scripts/uml.config
+		scripts/kconfig/merge_config.sh -m -O /kernel/uml /kernel/uml/.config \
+			/project/scripts/uml.config /project/tests/selftests/config
 		make O=/kernel/uml olddefconfig
 		make O=/kernel/uml -j"$(nproc)" all
 		make O=/kernel/uml INSTALL_MOD_PATH=/ modules_install'
@@ -158,31 +184,23 @@ flock --nonblock 9 || {
 	flock 9
 }
 
-rootfs_key="$release $(printf '%s' "$build_packages $machine_packages" | cksum)"
-uml_key() {
-	printf '%s %s' "$version" "$(cksum <"$project/scripts/uml.config")"
-}
-
-version=$(cat "$cache/version" 2>/dev/null || true)
-if [ "${1-}" = --update ] || [ -z "$version" ]; then
-	version=
-elif [ "$(cat "$stamps/packages" 2>/dev/null)" = "$rootfs_key" ] &&
-	[ "$(cat "$stamps/stock" 2>/dev/null)" = "$version" ] &&
-	[ "$(cat "$stamps/uml" 2>/dev/null)" = "$(uml_key)" ]; then
-	exit 0
+version=
+[ "${1-}" = --update ] || version=$(cat "$cache/version" 2>/dev/null || true)
+if [ -n "$version" ]; then
+	missing=
+	for step in $steps; do is_done "$step" || missing+=" $step"; done
+	[ -n "$missing" ] || exit 0
 fi
 
 check_host
-step rootfs "$release" make_rootfs
-step packages "$rootfs_key" install_packages
-if [ -z "$version" ]; then
-	apt update >"$cache/log/update.log" 2>&1 || die "no package index: is the network there?"
-	version=$(newest_kernel)
-	[ -n "$version" ] || die "no kernel found in $release-backports"
-	printf 'setup: the newest kernel is %s\n' "$version"
-	printf '%s' "$version" >"$cache/version"
-fi
-step kernel "$version" install_kernel
-step source "$version" unpack_source
-step stock "$version" make_stock
-step uml "$(uml_key)" make_uml
+for step in $steps; do
+	# The rootfs knows the package index.
+	if [ "$step" = kernel ] && [ -z "$version" ]; then
+		apt update >"$cache/log/update.log" 2>&1 || die "no package index: is the network there?"
+		version=$(newest_kernel)
+		[ -n "$version" ] || die "no kernel found in $release-backports"
+		printf 'setup: the newest kernel is %s\n' "$version"
+		printf '%s' "$version" >"$cache/version"
+	fi
+	take "$step"
+done

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -110,12 +111,15 @@ def is_loaded():
     return os.path.exists("/sys/module/sch_cake")
 
 
+TROUBLE = re.compile(
+    r"WARNING:|BUG:|Oops|Call Trace|general protection|INFO: (task|rcu)|UBSAN|KASAN|kmemleak|"
+    r"possible (circular|recursive|irq)|suspicious RCU|refcount_t:|unregister_netdevice: waiting|"
+    r"sch_cake: (?!loading out-of-tree|module verification)")
+
+
 def kernel_log():
     """The kernel log's lines that should not be there."""
-    bad = ("WARNING", "BUG", "Oops", "panic", "INFO: ", "possible", "refcount", "leak", "UBSAN",
-           "KASAN", "sch_cake")
-    return [line for line in run("dmesg").splitlines()
-            if any(word in line for word in bad) and "taint" not in line]
+    return [text for text in run("dmesg").splitlines() if TROUBLE.search(text)]
 
 
 @dataclasses.dataclass
