@@ -18,9 +18,9 @@ check-kdir:
 	@test -e $(KDIR)/include/config/auto.conf || { \
 		echo "$(KDIR) holds no configured kernel: install its headers or set KDIR=" >&2; exit 1; }
 	@grep -q '^CONFIG_RUST=y' $(KDIR)/include/config/auto.conf || { \
-		echo "The kernel in $(KDIR) has no CONFIG_RUST: this module needs it. See README.md for distributions that have it." >&2; exit 1; }
+		echo "The kernel in $(KDIR) is built without CONFIG_RUST, which this module needs; README.md says which distributions have it" >&2; exit 1; }
 	@test -e $(KDIR)/rust/libkernel.rmeta || { \
-		echo "$(KDIR) lacks the kernel's Rust metadata (rust/libkernel.rmeta). See README.md, \"Installing\"." >&2; exit 1; }
+		echo "$(KDIR) lacks the kernel's Rust metadata, rust/libkernel.rmeta; on Debian: make setup, then scripts/build.sh stock and scripts/install.sh" >&2; exit 1; }
 
 modules: check-kdir
 	$(kbuild) modules

@@ -61,12 +61,29 @@ cargo_test() {
 	fi
 }
 
+# refuses_kernel_without MESSAGE LINE…: fails unless make refuses, with MESSAGE, a kernel that is
+# configured as LINEs say.
+refuses_kernel_without() {
+	local message=$1 kdir=$project/build/run/kdir
+	shift
+	mkdir -p "$kdir/include/config"
+	printf '%s\n' "$@" >"$kdir/include/config/auto.conf"
+	if in_rootfs make "KDIR=/project/build/run/kdir" modules 2>&1 | tee "$log/refused.log"; then
+		return 1
+	fi
+	grep -q "$message" "$log/refused.log"
+}
+
 part_quick() {
 	mapfile -t sources < <(find "$project/src" -name '*.rs' | sed "s,^$project/,,")
 	mapfile -t shells < <(cd "$project" && ls scripts/*.sh .ci/run)
 	check "sources are formatted" in_rootfs rustfmt --check --edition 2021 "${sources[@]}"
 	check "shell scripts are clean" in_rootfs shellcheck -x "${shells[@]}"
 	check "host code is clean to clippy" in_rootfs cargo clippy --quiet --all-targets -- -D warnings
+	check "a kernel without CONFIG_RUST is refused" refuses_kernel_without "without CONFIG_RUST" \
+		CONFIG_NET_SCHED=y
+	check "a kernel without Rust metadata is refused" refuses_kernel_without "rust/libkernel.rmeta" \
+		CONFIG_RUST=y
 	cargo_test --quiet --no-fail-fast -- --format=pretty
 }
 
@@ -92,7 +109,7 @@ part_uml() {
 	local uml=$project/scripts/uml.sh
 	ktap basic "$uml" python3 tests/selftests/basic.py
 	ktap show "$uml" python3 tests/selftests/show.py
-	ktap classes "$uml" python3 tests/selftests/classes.py
+	ktap classes "$uml" --time-travel python3 tests/selftests/classes.py
 	ktap stress "$uml" python3 tests/selftests/stress.py --short
 	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py --short
 	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py --short

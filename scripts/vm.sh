@@ -24,8 +24,7 @@ version=$(cat "$cache/version")
 # The file system of the machine is the rootfs; what is installed on top vanishes with it.
 # shellcheck disable=SC2016 # expands inside
 in_rootfs sh -ec '
-	version=$1 timeout=$2
-	shift 2
+	version=$1 timeout=$2 command=$3
 	modules=/usr/lib/modules/$version
 	mkdir -p /tmp/upper /tmp/work
 	mount -t overlay overlay -o "lowerdir=$modules,upperdir=/tmp/upper,workdir=/tmp/work" "$modules"
@@ -42,9 +41,6 @@ in_rootfs sh -ec '
 	if [ -w /dev/kvm ] && command=true timeout=30 vng >/dev/null 2>&1; then
 		accelerator=
 	fi
-	command="cd /project && PYTHONDONTWRITEBYTECODE=1 HOME=/root"
-	for word; do
-		command="$command $(printf "%s" "$word" | sed "s/'\''/'\''\\\\'\'''\''/g; s/^/'\''/; s/\$/'\''/")"
-	done
+	command="cd /project && PYTHONDONTWRITEBYTECODE=1 HOME=/root $command"
 	vng $accelerator
-' sh "$version" "$timeout" "$@" > >(cat)
+' sh "$version" "$timeout" "$(printf '%q ' "$@")" > >(cat)

@@ -50,7 +50,8 @@ def main():
     parser.add_argument("--short", action="store_true", help="fewer and shorter runs")
     parser.add_argument("names", nargs="*", help="run only these tests")
     parser.parse_args(namespace=_arguments)
-    chosen = [t for t in _tests if not _arguments.names or t.__name__ in _arguments.names]
+    chosen = [t for t in _tests if t.__module__ == "__main__"
+              and (not _arguments.names or t.__name__ in _arguments.names)]
     print("KTAP version 1")
     print(f"1..{len(chosen)}")
     failed = 0

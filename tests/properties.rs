@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What holds for whatever happens to an instance and whatever a packet holds.
+
+mod support;
+
+use cake::cake::{
+    config::{AckFilter, Config},
+    diffserv::Preset,
+    dissect,
+    hash::FlowMode,
+    index::TinIndex,
+    overhead::{Cells, Framing},
+    siphash::SipKey,
+    Decision, Nanos,
+};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use support::{Link, TestPacket};
+
+fn preset() -> impl Strategy<Value = Preset> {
+    prop::sample::select(vec![
+        Preset::Besteffort,
+        Preset::Precedence,
+        Preset::Diffserv3,
+        Preset::Diffserv4,
+        Preset::Diffserv8,
+    ])
+}
+
+fn flow_mode() -> impl Strategy<Value = FlowMode> {
+    prop::sample::select(vec![
+        FlowMode::Flowblind,
+        FlowMode::SrcHost,
+        FlowMode::DstHost,
+        FlowMode::Hosts,
+        FlowMode::Flows,
+        FlowMode::DualSrcHost,
+        FlowMode::DualDstHost,
+        FlowMode::Triple,
+    ])
+}
+
+prop_compose! {
+    fn framing()(
+        overhead in -64i16..=256,
+        mpu in 0u16..=256,
+        cells in prop::sample::select(vec![Cells::None, Cells::Atm, Cells::Ptm]),
+        raw in any::<bool>(),
+    ) -> Framing {
+        Framing { overhead, mpu, cells, raw }
+    }
+}
+
+prop_compose! {
+    fn config()(
+        bandwidth in prop_oneof![Just(0u64), Just(1), 1_000u64..10_000_000, any::<u64>()],
+        preset in preset(),
+        flow_mode in flow_mode(),
+        framing in framing(),
+        rtt_us in prop_oneof![1u32..1_000_000, any::<u32>().prop_map(|us| us.max(1))],
+        target_us in prop_oneof![1u32..50_000, any::<u32>().prop_map(|us| us.max(1))],
+        memory in prop_oneof![Just(0u32), 1u32..100_000],
+        ingress in any::<bool>(),
+    ) -> Config {
+        Config {
+            bandwidth, preset, flow_mode, framing, rtt_us, target_us, memory, ingress,
+            ack_filter: AckFilter::Off,
+            ..Config::default()
+        }
+    }
+}
+
+/// What may happen to an instance.
+#[derive(Clone, Debug)]
+enum Event {
+    Arrive {
+        tin: u32,
+        flow: u32,
+        len: u32,
+        ecn: bool,
+    },
+    Leave,
+    Pass {
+        ns: u64,
+    },
+    Change(Box<Config>),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        10 => (0u32..8, 0u32..40, 1u32..=1514, any::<bool>())
+            .prop_map(|(tin, flow, len, ecn)| Event::Arrive { tin, flow, len, ecn }),
+        8 => Just(Event::Leave),
+        4 => prop_oneof![0u64..10_000_000, 0u64..100_000_000_000]
+            .prop_map(|ns| Event::Pass { ns }),
+        1 => config().prop_map(|config| Event::Change(Box::new(config))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Every packet leaves exactly once, sent or dropped, and nothing is counted that is not there.
+    #[test]
+    fn packets_are_neither_lost_nor_made(
+        first in config(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        let mut link = Link::new(first);
+        let mut queued: HashMap<u64, u32> = HashMap::new();
+        let mut number = 0;
+        let mut dropped = 0;
+        for event in events {
+            match event {
+                Event::Arrive { tin, flow, len, ecn } => {
+                    number += 1;
+                    queued.insert(number, len);
+                    let mut packet = TestPacket::new(flow, number, len);
+                    packet.ecn_capable = ecn;
+                    let _ = link.send(TinIndex::new(tin), packet);
+                }
+                Event::Leave => {
+                    if let Decision::Send(packet) = link.dequeue() {
+                        prop_assert_eq!(queued.remove(&packet.number), Some(packet.len));
+                    }
+                }
+                Event::Pass { ns } => link.now = link.now.after(ns),
+                Event::Change(config) => link.reconfigure(*config),
+            }
+            for (packet, _) in &link.dropped[dropped..] {
+                prop_assert_eq!(queued.remove(&packet.number), Some(packet.len));
+            }
+            dropped = link.dropped.len();
+            prop_assert_eq!(link.scheduler.qlen() as usize, queued.len());
+            prop_assert_eq!(link.scheduler.backlog(), queued.values().sum::<u32>());
+        }
+        // Whoever waits long enough gets the rest.
+        link.reconfigure(Config::default());
+        while let Some(packet) = link.next() {
+            prop_assert_eq!(queued.remove(&packet.number), Some(packet.len));
+        }
+        for (packet, _) in &link.dropped[dropped..] {
+            prop_assert_eq!(queued.remove(&packet.number), Some(packet.len));
+        }
+        prop_assert!(queued.is_empty());
+        prop_assert_eq!((link.scheduler.qlen(), link.scheduler.backlog()), (0, 0));
+    }
+
+    /// A flow's packets leave in the order in which they came.
+    #[test]
+    fn flows_keep_their_order(
+        config in config(),
+        arrivals in prop::collection::vec((0u32..20, 1u32..=1514), 1..200),
+    ) {
+        let mut link = Link::new(Config { bandwidth: config.bandwidth.max(100_000), ..config });
+        for (number, (flow, len)) in arrivals.iter().enumerate() {
+            // One tin for each flow: a flow that changes its class changes its queue.
+            let tin = TinIndex::new(flow % 3);
+            let _ = link.send(tin, TestPacket::new(*flow, number as u64, *len));
+        }
+        let mut last: HashMap<u32, u64> = HashMap::new();
+        while let Some(packet) = link.next() {
+            let before = last.insert(packet.flow, packet.number);
+            prop_assert!(before.is_none_or(|before| before < packet.number));
+        }
+    }
+
+    /// Headers of any shape are read without harm, and padding changes nothing.
+    #[test]
+    fn any_bytes_can_be_dissected(
+        protocol in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806, 0x88cc]),
+        bytes in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let dscp = dissect::dscp(protocol, &bytes);
+        prop_assert!(dscp < 64);
+        if let Some(keys) = dissect::plain(protocol, &bytes) {
+            let mut padded = bytes.clone();
+            padded.extend([0xff; 20]);
+            prop_assert_eq!(dissect::plain(protocol, &padded), Some(keys));
+        }
+    }
+
+    /// Hosts count by their address alone, and modes use no side that they do not isolate.
+    #[test]
+    fn host_hashes_depend_on_the_address_alone(
+        mode in flow_mode(),
+        key in any::<[u64; 2]>(),
+        src in any::<u32>(),
+        dst in any::<u32>(),
+        ports in any::<[(u16, u16); 2]>(),
+    ) {
+        let hashes = ports.map(|ports| {
+            dissect::FlowKeys {
+                addresses: dissect::Addresses::V4 { src, dst },
+                protocol: 17,
+                ports,
+                label: 0,
+            }
+            .hashes(mode, &SipKey(key), None)
+        });
+        prop_assert_eq!(hashes[0].src_host, hashes[1].src_host);
+        prop_assert_eq!(hashes[0].dst_host, hashes[1].dst_host);
+        if !mode.hashes_src() {
+            prop_assert_eq!(hashes[0].src_host, 0);
+        }
+        if !mode.hashes_dst() {
+            prop_assert_eq!(hashes[0].dst_host, 0);
+        }
+    }
+
+    /// More bytes never take less of the link, and cells are whole.
+    #[test]
+    fn framing_is_monotonic(framing in framing(), len in 0u32..65_536, offset in 0u32..64) {
+        let on_link = |len| framing.adjusted(framing.counted(len, offset));
+        prop_assert!(on_link(len) <= on_link(len + 1));
+        prop_assert!(on_link(len) >= u32::from(framing.mpu));
+        if framing.cells == Cells::Atm {
+            prop_assert_eq!(on_link(len) % 53, 0);
+        }
+    }
+
+    /// A packet waits no longer than the shaper needs for it, whatever was sent before.
+    #[test]
+    fn shaper_never_stalls(
+        rate in 1_000u64..100_000_000,
+        lens in prop::collection::vec(64u32..=1514, 1..50),
+    ) {
+        let config = Config { bandwidth: rate, preset: Preset::Besteffort, ..Config::default() };
+        let mut link = Link::new(config);
+        for (number, len) in lens.iter().enumerate() {
+            let _ = link.send(TinIndex::FIRST, TestPacket::new(1, number as u64, *len));
+        }
+        let start = link.now;
+        let mut sent = 0u64;
+        while let Some(packet) = link.next() {
+            let due = sent * 1_000_000_000 / rate;
+            let late = link.now.since(start.after(due));
+            prop_assert!(late <= 1_000 + due / 100_000, "late by {} ns", late);
+            sent += u64::from(packet.len);
+            let dropped: u64 = link.dropped.iter().map(|(packet, _)| u64::from(packet.len)).sum();
+            prop_assert!(sent + dropped <= lens.iter().map(|len| u64::from(*len)).sum());
+        }
+        prop_assert!(link.now >= Nanos(1));
+    }
+}
