@@ -12,6 +12,63 @@
 //! instance is destroyed. No callback sees it before or after.
 //!
 //! C header: [`include/net/sch_generic.h`](srctree/include/net/sch_generic.h)
+//!
+//! # Examples
+//!
+//! A queue without limit, configuration or statistics of its own:
+//!
+//! ```ignore
+//! struct Fifo(SkbQueue);
+//!
+//! #[vtable]
+//! impl Qdisc for Fifo {
+//!     const ID: &'static CStr = c"fifo_rust";
+//!
+//!     fn init(
+//!         _device: Device<'_>,
+//!         _options: Option<Attribute<'_>>,
+//!         _extack: &mut ExtAck<'_>,
+//!     ) -> impl PinInit<Self, Error> {
+//!         Ok(Self(SkbQueue::new()))
+//!     }
+//!
+//!     fn enqueue(
+//!         self: Pin<&mut Self>,
+//!         packet: Skb,
+//!         queue: &mut Queue<'_>,
+//!         _dropped: &mut Dropped<'_>,
+//!     ) -> Verdict {
+//!         queue.count_in(1, packet.pkt_len());
+//!         self.get_mut().0.push(packet);
+//!         Verdict::Queued
+//!     }
+//!
+//!     fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb> {
+//!         let packet = self.get_mut().0.pop()?;
+//!         queue.count_out(1, packet.pkt_len());
+//!         queue.count_sent(&packet);
+//!         Some(packet)
+//!     }
+//!
+//!     fn reset(mut self: Pin<&mut Self>) {
+//!         while let Some(packet) = self.0.pop() {
+//!             packet.drop_for(DropReason::QueuePurge);
+//!         }
+//!     }
+//!
+//!     fn change(_: Handle<'_, Self>, _: Attribute<'_>, _: &mut ExtAck<'_>) -> Result {
+//!         Ok(())
+//!     }
+//!
+//!     fn dump(_: Handle<'_, Self>, _: &mut Message<'_>) -> Result {
+//!         Ok(())
+//!     }
+//!
+//!     fn dump_stats(_: Handle<'_, Self>, _: &mut StatsDump<'_>) -> Result {
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
 mod adapter;
 

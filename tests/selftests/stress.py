@@ -109,6 +109,23 @@ def discipline_is_replaced_under_traffic():
 
 
 @test
+def instances_take_less_memory_than_those_of_the_c_module():
+    count = 40
+    for words, share in (("besteffort", 0.2), ("diffserv3", 0.5), ("diffserv8", 1.1)):
+        taken = {}
+        for which in ("c", "rust"):
+            with module(which), namespaces("box") as [box]:
+                for i in range(count):
+                    box.run(f"ip link add d{i} type dummy")
+                before = kernel_memory()
+                for i in range(count):
+                    box.run(f"tc qdisc add dev d{i} root cake {words}")
+                taken[which] = (kernel_memory() - before) / count
+        note(f"{words}: C {taken['c']:.0f} KiB, Rust {taken['rust']:.0f} KiB an instance")
+        assert taken["rust"] < share * taken["c"], taken
+
+
+@test
 def kernel_log_is_clean():
     assert not kernel_log(), kernel_log()
 
