@@ -15,6 +15,7 @@
 #include <linux/timekeeping.h>
 #include <net/flow_dissector.h>
 #include <net/gen_stats.h>
+#include <net/gso.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <net/pkt_cls.h>

@@ -9,6 +9,7 @@
 mod bindings;
 pub(crate) mod flow_dissector;
 pub(crate) mod gen_stats;
+pub(crate) mod gso;
 pub(crate) mod netlink;
 pub(crate) mod pkt_sched;
 pub(crate) mod qdisc;

@@ -43,6 +43,11 @@ bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
 	return tc_qdisc_stats_dump(sch, cl, walker);
 }
 
+void rust_helper_consume_skb(struct sk_buff *skb)
+{
+	consume_skb(skb);
+}
+
 void rust_helper_kfree_skb_reason(struct sk_buff *skb, u32 reason)
 {
 	kfree_skb_reason(skb, reason);

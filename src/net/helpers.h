@@ -15,6 +15,7 @@ void rust_helper_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *sk
 bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
 				     struct qdisc_walker *walker);
 
+void rust_helper_consume_skb(struct sk_buff *skb);
 void rust_helper_kfree_skb_reason(struct sk_buff *skb, u32 reason);
 __be16 rust_helper_vlan_get_protocol(const struct sk_buff *skb);
 int rust_helper_INET_ECN_set_ce(struct sk_buff *skb);

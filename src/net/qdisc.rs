@@ -99,6 +99,8 @@ pub(crate) enum Verdict {
     /// It is in the queue, but its flow lost another one. Parents count that as if the packet had
     /// been refused.
     Congested,
+    /// It was dropped.
+    Dropped,
 }
 
 /// A queueing discipline.

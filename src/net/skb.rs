@@ -19,6 +19,8 @@ use kernel::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum DropReason {
+    /// None of those below.
+    Generic = bindings::qdisc_drop_reason_QDISC_DROP_GENERIC,
     /// The queue exceeded its limit.
     Overlimit = bindings::qdisc_drop_reason_QDISC_DROP_OVERLIMIT,
     /// The queue manager detected congestion.
@@ -324,6 +326,13 @@ impl Skb {
                 bindings::skb_clear_dscp(self.as_ptr());
             }
         }
+    }
+
+    /// Frees the packet, which has served its purpose.
+    pub(crate) fn consume(self) {
+        let skb = self.into_raw();
+        // SAFETY: The packet was ours and is given away.
+        unsafe { bindings::consume_skb(skb.as_ptr()) };
     }
 
     /// Frees the packet.

@@ -83,6 +83,15 @@ impl SkbQueue {
     }
 }
 
+impl Iterator for SkbQueue {
+    type Item = Skb;
+
+    #[inline]
+    fn next(&mut self) -> Option<Skb> {
+        self.pop()
+    }
+}
+
 impl Drop for SkbQueue {
     fn drop(&mut self) {
         while let Some(packet) = self.pop() {

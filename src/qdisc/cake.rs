@@ -23,6 +23,7 @@ use crate::{
     },
     net::{
         gen_stats::StatsDump,
+        gso::{segment, Segments},
         netlink::{Attribute, ExtAck, Message},
         qdisc::{Device, Dropped, Handle, Qdisc, Queue, Verdict, Walker},
         random::random_words,
@@ -72,6 +73,72 @@ impl Cake {
             key: SipKey(key),
         })
     }
+
+    /// Queues `packets`, which have been counted in, for the one that arrived.
+    #[inline]
+    fn enqueue_all(
+        &mut self,
+        arrival: &Arrival,
+        packets: impl Iterator<Item = Skb>,
+        queue: &mut Queue<'_>,
+        dropped: &mut Dropped<'_>,
+    ) -> Verdict {
+        let (mut lost, mut lost_bytes) = (0i32, 0i32);
+        let outcome = self
+            .scheduler
+            .enqueue(arrival, packets, &mut |packet, reason| {
+                lost = lost.wrapping_add(1);
+                lost_bytes = lost_bytes.wrapping_add_unsigned(packet.pkt_len());
+                queue.count_out(1, packet.pkt_len());
+                dropped.push(queue, packet, reason.into());
+            });
+        match outcome {
+            Enqueued::Queued => {
+                if lost != 0 {
+                    queue.tell_parents(lost, lost_bytes);
+                }
+                Verdict::Queued
+            }
+            // The parents do not count the arrival, so that one packet less is news to them.
+            Enqueued::Congested => {
+                queue.tell_parents(
+                    lost.wrapping_sub(1),
+                    lost_bytes.wrapping_sub_unsigned(arrival.len),
+                );
+                Verdict::Congested
+            }
+        }
+    }
+
+    /// Queues the segments of `packet`.
+    #[cold]
+    fn enqueue_split(
+        &mut self,
+        arrival: &Arrival,
+        packet: Skb,
+        queue: &mut Queue<'_>,
+        dropped: &mut Dropped<'_>,
+    ) -> Verdict {
+        match segment(packet) {
+            Ok(Segments {
+                packets,
+                count,
+                bytes,
+            }) => {
+                queue.count_in(count, bytes);
+                // The parents count the one that arrived.
+                queue.tell_parents(
+                    1i32.wrapping_sub_unsigned(count),
+                    (arrival.len as i32).wrapping_sub_unsigned(bytes),
+                );
+                self.enqueue_all(arrival, packets, queue, dropped)
+            }
+            Err(packet) => {
+                dropped.push(queue, packet, DropReason::Generic);
+                Verdict::Dropped
+            }
+        }
+    }
 }
 
 #[vtable]
@@ -97,7 +164,7 @@ impl Qdisc for Cake {
         queue: &mut Queue<'_>,
         dropped: &mut Dropped<'_>,
     ) -> Verdict {
-        let Self { scheduler, key } = self.get_mut();
+        let Self { scheduler, key } = &*self;
         let (tin, hashes) = classify(scheduler.config(), key, queue.handle(), &mut packet);
         let arrival = Arrival {
             now: now(),
@@ -105,31 +172,14 @@ impl Qdisc for Cake {
             hashes,
             len: packet.pkt_len(),
         };
-        queue.count_in(1, arrival.len);
-        let (mut packets, mut bytes) = (0i32, 0i32);
-        let outcome =
-            scheduler.enqueue(&arrival, core::iter::once(packet), &mut |packet, reason| {
-                packets = packets.wrapping_add(1);
-                bytes = bytes.wrapping_add_unsigned(packet.pkt_len());
-                queue.count_out(1, packet.pkt_len());
-                dropped.push(queue, packet, reason.into());
-            });
-        match outcome {
-            Enqueued::Queued => {
-                if packets != 0 {
-                    queue.tell_parents(packets, bytes);
-                }
-                Verdict::Queued
-            }
-            // The parents do not count the arrival, so that one packet less is news to them.
-            Enqueued::Congested => {
-                queue.tell_parents(
-                    packets.wrapping_sub(1),
-                    bytes.wrapping_sub_unsigned(arrival.len),
-                );
-                Verdict::Congested
-            }
+        if scheduler.config().split_gso && packet.pkt_segs() > 1 {
+            return self
+                .get_mut()
+                .enqueue_split(&arrival, packet, queue, dropped);
         }
+        queue.count_in(1, arrival.len);
+        self.get_mut()
+            .enqueue_all(&arrival, core::iter::once(packet), queue, dropped)
     }
 
     #[inline]

@@ -139,6 +139,7 @@ impl<T: Qdisc> Adapter<T> {
         match verdict {
             Verdict::Queued => bindings::NET_XMIT_SUCCESS as c_int,
             Verdict::Congested => bindings::NET_XMIT_CN as c_int,
+            Verdict::Dropped => bindings::NET_XMIT_DROP as c_int,
         }
     }
 
