@@ -110,6 +110,7 @@ part_uml() {
 	ktap basic "$uml" python3 tests/selftests/basic.py
 	ktap show "$uml" python3 tests/selftests/show.py
 	ktap classes "$uml" --time-travel python3 tests/selftests/classes.py
+	ktap packets "$uml" --time-travel python3 tests/selftests/packets.py
 	ktap stress "$uml" python3 tests/selftests/stress.py --short
 	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py --short
 	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py --short

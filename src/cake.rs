@@ -17,6 +17,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ack_filter;
+pub mod autorate;
 pub mod cobalt;
 pub mod config;
 pub mod diffserv;

@@ -42,6 +42,9 @@ pub trait Packet {
     /// The segments of a GSO packet, [`None`] for a plain packet.
     fn segments(&self) -> Option<Segments>;
 
+    /// Up to `N` bytes from the network header on; `buffer` is used if they do not lie in one piece.
+    fn headers<'a, const N: usize>(&'a self, buffer: &'a mut [u8; N]) -> &'a [u8];
+
     /// What was noted by [`Packet::set_tag`].
     fn tag(&self) -> Tag;
 
@@ -70,8 +73,14 @@ pub trait PacketQueue {
     /// Whether there is no packet.
     fn is_empty(&self) -> bool;
 
-    /// The number of packets, counted by walking the queue: not for the packets' way.
-    fn count(&self) -> u32;
+    /// The packets from the oldest to the newest.
+    fn iter(&self) -> impl Iterator<Item = &Self::Packet>;
+
+    /// The newest packet.
+    fn last(&self) -> Option<&Self::Packet>;
+
+    /// Removes the packet at `position`, counted from the oldest.
+    fn remove(&mut self, position: usize) -> Option<Self::Packet>;
 }
 
 /// Why the algorithm gave up a packet.
@@ -83,4 +92,6 @@ pub enum DropReason {
     Congested,
     /// BLUE: the flow did not respond to earlier signals.
     FloodProtection,
+    /// A later acknowledgement says the same and more.
+    RedundantAck,
 }

@@ -6,7 +6,8 @@
 //! the length of the queue.
 
 use super::{
-    config::Config,
+    autorate::Autorate,
+    config::{AckFilter, Config},
     diffserv::Preset,
     hash::FlowHashes,
     index::{FlowIndex, TinIndex, MAX_TINS},
@@ -76,7 +77,9 @@ pub struct Scheduler<Q, B> {
     memory: Memory,
     lengths: Lengths,
     random: Random,
-    capacity_estimate: u64,
+    autorate: Autorate,
+    /// The device's largest packet in bytes, link-layer header included.
+    mtu: u32,
     tins: Tins<B>,
     queues: core::marker::PhantomData<Q>,
 }
@@ -101,11 +104,12 @@ where
             memory: Memory::default(),
             lengths: Lengths::new(),
             random: Random::new(seed),
-            capacity_estimate: config.bandwidth,
+            autorate: Autorate::new(config.bandwidth),
+            mtu,
             tins,
             queues: core::marker::PhantomData,
         };
-        new.derive(mtu);
+        new.derive();
         new
     }
 
@@ -156,18 +160,31 @@ where
         }
         tin.arrived(arrival.len);
         let flow = tin.lookup(mode, &hashes, now);
+        let mut bytes = 0u32;
         for mut packet in packets {
             packet.set_tag(Tag {
                 enqueued: now,
                 adjusted_len: adjusted_len(&self.config, &mut self.lengths, &packet),
             });
             self.qlen = self.qlen.wrapping_add(1);
-            self.backlog = self.backlog.wrapping_add(packet.len());
+            bytes = bytes.wrapping_add(packet.len());
             self.memory.used = self.memory.used.saturating_add(packet.truesize());
             tin.push(flow, packet);
         }
         tin.activate(mode, flow, now, &mut self.random);
+        self.backlog = self.backlog.wrapping_add(bytes);
+        let redundant = match self.config.ack_filter {
+            AckFilter::Off => None,
+            filter => tin.filter_acks(flow, filter),
+        };
+        if let Some(packet) = redundant {
+            bytes = bytes.wrapping_sub(packet.len());
+            self.give_up(at, now, packet, DropReason::RedundantAck, drop);
+        }
         self.memory.max_used = self.memory.max_used.max(self.memory.used);
+        if self.config.autorate_ingress {
+            self.follow_rate(now, bytes);
+        }
 
         let mut outcome = Enqueued::Queued;
         while self.memory.used > self.memory.limit {
@@ -178,6 +195,15 @@ where
             }
         }
         outcome
+    }
+
+    /// Shapes to the rate at which packets arrive.
+    #[cold]
+    fn follow_rate(&mut self, now: Nanos, bytes: u32) {
+        if let Some(bandwidth) = self.autorate.arrived(now, bytes) {
+            self.config.bandwidth = bandwidth;
+            self.derive();
+        }
     }
 
     /// Decides what the link does at `now`.
@@ -311,12 +337,24 @@ where
         }
         let (_, at, flow) = longest?;
         let packet = self.tins[at.at()].as_deref_mut()?.drop_head(flow, now)?;
+        self.give_up(at, now, packet, DropReason::Overlimit, drop);
+        Some((at, flow))
+    }
+
+    /// Drops a packet that has left its queue.
+    fn give_up(
+        &mut self,
+        at: TinIndex,
+        now: Nanos,
+        packet: Q::Packet,
+        reason: DropReason,
+        drop: &mut impl FnMut(Q::Packet, DropReason),
+    ) {
         self.forget(&packet);
         if self.config.ingress {
             self.charge_dropped(at, now, packet.tag().adjusted_len);
         }
-        drop(packet, DropReason::Overlimit);
-        Some((at, flow))
+        drop(packet, reason);
     }
 
     /// Charges a dropped packet that has crossed the bottleneck already.
@@ -351,8 +389,12 @@ where
         if config.framing != self.config.framing {
             self.lengths.forget_ranges();
         }
+        if config.autorate_ingress && !self.config.autorate_ingress {
+            self.autorate.restart(now);
+        }
         let recount = config.flow_mode != self.config.flow_mode;
         self.config = config;
+        self.mtu = mtu;
         let mut spare: Tins<B> = [const { None }; MAX_TINS];
         for (i, fresh) in fresh.into_iter().enumerate() {
             let slot = &mut self.tins[i & (MAX_TINS - 1)];
@@ -365,7 +407,7 @@ where
         if self.current.at() >= config.preset.tin_count() {
             self.current = TinIndex::FIRST;
         }
-        self.derive(mtu);
+        self.derive();
         if recount {
             for tin in self.tins.iter_mut().flatten() {
                 tin.recount_hosts(config.flow_mode);
@@ -397,12 +439,12 @@ where
     }
 
     /// Works out what follows from the configuration.
-    fn derive(&mut self, mtu: u32) {
-        self.memory.limit = self.config.memory_limit(mtu);
+    fn derive(&mut self) {
+        self.memory.limit = self.config.memory_limit(self.mtu);
         self.pace = Pace::of_rate(self.config.bandwidth);
         for at in self.config.preset.tins() {
             if let Some(tin) = self.tins[at.at()].as_deref_mut() {
-                tin.params = TinParams::derive(&self.config, at, mtu);
+                tin.params = TinParams::derive(&self.config, at, self.mtu);
             }
         }
     }
@@ -415,7 +457,7 @@ where
             adjusted,
         } = self.lengths;
         QdiscStats {
-            capacity_estimate: self.capacity_estimate,
+            capacity_estimate: self.autorate.estimate(),
             memory_limit: self.memory.limit,
             memory_used: self.memory.max_used,
             avg_netoff: average_offset.wrapping_add(1 << 15) >> 16,

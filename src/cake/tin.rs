@@ -7,7 +7,9 @@ mod params;
 pub use params::TinParams;
 
 use super::{
+    ack_filter::redundant,
     cobalt::{Blue, Verdict},
+    config::AckFilter,
     flow::{Flow, Flows, Rotation, Set},
     hash::{ways, FlowHashes, FlowMode},
     host::Hosts,
@@ -55,6 +57,7 @@ struct TinCounters {
     packets: u32,
     bytes: u64,
     dropped: u32,
+    acks_dropped: u32,
     ecn_marked: u32,
     max_len: u32,
     way_hits: u32,
@@ -203,6 +206,16 @@ impl<Q: PacketQueue> Tin<Q> {
         self.backlog = self.backlog.wrapping_add(len);
         self.backlogs.grow(index, len);
         self.flows[index.at()].queue.push(packet);
+    }
+
+    /// Removes the acknowledgement that the flow's last packet makes redundant, if there is one.
+    #[cold]
+    pub fn filter_acks(&mut self, index: FlowIndex, filter: AckFilter) -> Option<Q::Packet> {
+        let queue = &mut self.flows[index.at()].queue;
+        let packet = queue.remove(redundant(queue, filter)?)?;
+        self.left(index, packet.len());
+        self.counters.acks_dropped = self.counters.acks_dropped.wrapping_add(1);
+        Some(packet)
     }
 
     /// Gives a flow that has just got a packet its place in a rotation.
@@ -389,10 +402,15 @@ impl<Q: PacketQueue> Tin<Q> {
     #[inline]
     fn pop(&mut self, index: FlowIndex) -> Option<Q::Packet> {
         let packet = self.flows[index.at()].queue.pop()?;
-        let len = packet.len();
+        self.left(index, packet.len());
+        Some(packet)
+    }
+
+    /// Notes that a packet of `len` bytes left a flow's queue.
+    #[inline]
+    fn left(&mut self, index: FlowIndex, len: u32) {
         self.backlog = self.backlog.saturating_sub(len);
         self.backlogs.shrink(index, len);
-        Some(packet)
     }
 
     /// Moves a flow from set to set: the only place where sets change, and what is counted by them.
@@ -448,7 +466,7 @@ impl<Q: PacketQueue> Tin<Q> {
             sent_packets: self.counters.packets,
             dropped_packets: self.counters.dropped,
             ecn_marked_packets: self.counters.ecn_marked,
-            acks_dropped_packets: 0,
+            acks_dropped_packets: self.counters.acks_dropped,
             peak_delay_us: us(self.delays.peak),
             avg_delay_us: us(self.delays.average),
             base_delay_us: us(self.delays.base),
@@ -470,7 +488,7 @@ impl<Q: PacketQueue> Tin<Q> {
             return None;
         }
         Some(FlowStats {
-            qlen: flow.queue.count(),
+            qlen: flow.queue.iter().count() as u32,
             backlog: self.backlogs.of(index),
             drops: flow.dropped,
             deficit: flow.deficit,

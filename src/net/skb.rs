@@ -52,6 +52,7 @@ pub(crate) struct SegmentLengths {
 ///
 /// The pointer is to a valid `struct sk_buff` in a qdisc's care: no list has it, nobody else uses
 /// its links or its control block, and the latter holds a `struct qdisc_skb_cb`.
+#[repr(transparent)]
 pub(crate) struct Skb(NonNull<bindings::sk_buff>);
 
 // SAFETY: Packets may be sent and freed on any CPU.

@@ -70,16 +70,59 @@ impl SkbQueue {
         }
     }
 
-    /// How many packets there are, by walking the list.
-    pub(crate) fn count(&self) -> u32 {
-        let mut count = 0u32;
-        let mut skb = self.head;
-        while !skb.is_null() {
-            count = count.saturating_add(1);
-            // SAFETY: `skb` is the queue's own.
-            skb = unsafe { *next(skb) };
+    /// The packet that a link points to, if it is not the end of the list.
+    ///
+    /// # Safety
+    ///
+    /// `link` must be valid for `'a` and null or point to a packet that the queue owns.
+    #[inline]
+    unsafe fn linked<'a>(link: *const *mut bindings::sk_buff) -> Option<&'a Skb> {
+        // SAFETY: By the safety requirements. A packet that is not null is an `Skb`, which is a
+        // pointer and nothing else.
+        unsafe { (!(*link).is_null()).then(|| &*link.cast::<Skb>()) }
+    }
+
+    /// The packets from the oldest to the newest.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Skb> {
+        let mut link = &raw const self.head;
+        core::iter::from_fn(move || {
+            // SAFETY: The links are those of the queue's own packets, which it keeps while it is
+            // borrowed.
+            unsafe {
+                let packet = Self::linked(link)?;
+                link = next(packet.as_ptr());
+                Some(packet)
+            }
+        })
+    }
+
+    /// The newest packet.
+    pub(crate) fn last(&self) -> Option<&Skb> {
+        if self.is_empty() {
+            return None;
         }
-        count
+        // SAFETY: If the queue is not empty, `tail` is one of its packets.
+        unsafe { Self::linked(&self.tail) }
+    }
+
+    /// Removes the packet at `position`, counted from the oldest.
+    pub(crate) fn remove(&mut self, position: usize) -> Option<Skb> {
+        let Some(before) = position.checked_sub(1) else {
+            return self.pop();
+        };
+        let before = self.iter().nth(before)?.as_ptr();
+        // SAFETY: Both packets are the queue's own.
+        // INVARIANT: The list goes on with what comes after the one that is taken out; if that was
+        // the last one, the one before it is now.
+        unsafe {
+            let link = next(before);
+            let skb = NonNull::new(*link)?;
+            *link = core::mem::replace(&mut *next(skb.as_ptr()), null_mut());
+            if self.tail == skb.as_ptr() {
+                self.tail = before;
+            }
+            Some(Skb::from_raw(skb))
+        }
     }
 }
 

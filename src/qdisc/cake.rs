@@ -211,8 +211,8 @@ impl Qdisc for Cake {
 
     fn change(this: Handle<'_, Self>, options: Attribute<'_>, extack: &mut ExtAck<'_>) -> Result {
         let mtu = this.device().psched_mtu();
-        let config = this.lock(|cake, _| *cake.scheduler.config());
-        let config = attributes::apply(config, options, extack)?;
+        let before = this.lock(|cake, _| *cake.scheduler.config());
+        let mut config = attributes::apply(before, options, extack)?;
         let lacking: [bool; MAX_TINS] = this.lock(|cake, _| {
             let mut tins = (0..).map(TinIndex::new);
             [(); MAX_TINS].map(|()| {
@@ -224,6 +224,10 @@ impl Qdisc for Cake {
         // What is no longer needed is freed once the lock is released.
         let _spare = this.lock(|cake, _| {
             let scheduler = &mut cake.get_mut().scheduler;
+            if config.bandwidth == before.bandwidth {
+                // Autorate may have changed it meanwhile.
+                config.bandwidth = scheduler.config().bandwidth;
+            }
             scheduler.reconfigure(config, mtu, now(), fresh)
         });
         Ok(())
@@ -292,6 +296,7 @@ impl From<packet::DropReason> for DropReason {
             packet::DropReason::Overlimit => Self::Overlimit,
             packet::DropReason::Congested => Self::Congested,
             packet::DropReason::FloodProtection => Self::FloodProtection,
+            packet::DropReason::RedundantAck => Self::Generic,
         }
     }
 }

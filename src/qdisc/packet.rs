@@ -47,6 +47,11 @@ impl Packet for Skb {
     }
 
     #[inline]
+    fn headers<'a, const N: usize>(&'a self, buffer: &'a mut [u8; N]) -> &'a [u8] {
+        self.network_header(buffer)
+    }
+
+    #[inline]
     fn tag(&self) -> Tag {
         let [enqueued, adjusted_len] = self.private::<[u64; 2]>();
         Tag {
@@ -89,7 +94,15 @@ impl PacketQueue for SkbQueue {
         self.is_empty()
     }
 
-    fn count(&self) -> u32 {
-        self.count()
+    fn iter(&self) -> impl Iterator<Item = &Skb> {
+        self.iter()
+    }
+
+    fn last(&self) -> Option<&Skb> {
+        self.last()
+    }
+
+    fn remove(&mut self, position: usize) -> Option<Skb> {
+        self.remove(position)
     }
 }

@@ -3,6 +3,8 @@
 """What happens to single packets: segments, framing, tins, washing. To be run with time travel."""
 
 import contextlib
+import json
+import sys
 import time
 
 from lab import line, main, module, note, plug, qdisc_json, run, test
@@ -51,6 +53,115 @@ def packets_are_split_into_segments_or_sent_whole():
         assert longest["rust", words][1:] == (1500, 1534), longest
         assert longest["c", words][1:] == (1500, 1534), longest
         assert longest["rust", words][0] > 10_000, longest
+
+
+# Sends acknowledgements of one connection, good ones and odd ones, always the same.
+ACK_SENDER = """
+import random, socket, sys, time
+from scapy.layers.inet import IP, TCP
+from scapy.layers.inet6 import IPv6
+from scapy.packet import Raw
+
+source, destination, family = sys.argv[1:4]
+dice = random.Random(7)
+out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+ack, value, sacked = 1000, 1, []
+for number in range(400):
+    flags = dice.choices(["A", "AE", "PA", "FA", "A"], [40, 5, 2, 1, 0])[0]
+    ack += dice.choice([0, 0, 1448, 2896, 2896])
+    value += dice.choice([0, 1])
+    options = dice.choices(
+        [[], [("Timestamp", (value, value // 2))], [("NOP", None), ("MSS", 1460)]],
+        [5, 20, 1])[0]
+    if dice.random() < 0.3:
+        options = options + [("SAck", (ack + 3000, ack + 3000 + 1448 * dice.randrange(1, 4)))]
+    segment = TCP(sport=5000 + dice.choices([0, 1], [9, 1])[0], dport=80, flags=flags, ack=ack,
+                  seq=number, options=options)
+    if dice.random() < 0.05:
+        segment = segment / Raw(b"data")
+    if family == "4":
+        packet = IP(src=source, dst=destination) / segment
+    else:
+        packet = (IP(src=source, dst=destination, proto=41)
+                  / IPv6(src="2001:db8::1", dst="2001:db8::2") / segment)
+    out.sendto(bytes(packet), (destination, 0))
+    time.sleep(0.002)
+"""
+
+# Notes what arrives: TCP's sequence numbers, which the sender counts.
+ACK_RECEIVER = """
+import socket, struct
+sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+print("ready", flush=True)
+numbers = []
+while True:
+    sock.settimeout(5 if numbers else 60)
+    try:
+        data, address = sock.recvfrom(2048)
+    except TimeoutError:
+        break
+    protocol, tcp = data[23], data[34:]
+    if address[2] == socket.PACKET_OUTGOING or protocol not in (6, 41):
+        continue
+    numbers.append(struct.unpack("!I", (tcp[40:] if protocol == 41 else tcp)[4:8])[0])
+print(numbers)
+"""
+
+
+def acks_delivered(which, words, family):
+    """Which of the acknowledgements arrive, and what the discipline counts."""
+    with module(which), line() as (router, [host], [server]):
+        router.run(f"tc qdisc add dev wan root cake bandwidth 64kbit besteffort flowblind rtt 100s {words}")
+        host.run("fping", "-c", "1", "-q", server.address)
+        receiver = server.start(sys.executable, "-c", ACK_RECEIVER)
+        assert receiver.stdout.readline() == "ready\n", receiver.communicate()
+        host.run(sys.executable, "-c", ACK_SENDER, host.address, server.address, family)
+        numbers, errors = receiver.communicate()
+        assert numbers, errors
+        stats = qdisc_json(router, "wan")
+    drained(stats)
+    [tin] = stats["tins"]
+    note(f"{which:4} {words:21} {'IPv4' if family == '4' else '6in4'}: {tin['ack_drops']} of "
+         f"{tin['sent_packets']} packets spared")
+    assert stats["drops"] == tin["ack_drops"], stats
+    return json.loads(numbers), tin["ack_drops"]
+
+
+@test
+def ack_filter_spares_the_very_packets_that_the_c_module_spares():
+    for family in ("4", "6"):
+        for words in ("no-ack-filter", "ack-filter", "ack-filter-aggressive"):
+            theirs, ours = (acks_delivered(which, words, family) for which in ("c", "rust"))
+            assert (ours[1] > 20) == (words != "no-ack-filter"), ours
+            assert ours == theirs, f"{words}:\nC:    {theirs}\nRust: {ours}"
+
+
+def followed_rate(which):
+    """Mbit/s to which autorate shapes while 20 Mbit/s arrive in bursts."""
+    with module(which), line() as (router, [host], [server]):
+        router.run("tc qdisc add dev wan root cake bandwidth 50mbit autorate-ingress besteffort")
+        far = server.serve()
+        # What the bottleneck in front of the shaper lets through.
+        router.run("tc qdisc add dev l1 root handle 1: pfifo")
+        host.run("tc qdisc add dev eth0 root tbf rate 20mbit burst 10kb latency 100ms")
+        client = host.start("iperf3", "-c", server.address, "-t", "60")
+        rates = []
+        for _ in range(30):
+            time.sleep(2)
+            stats = qdisc_json(router, "wan")
+            rates.append(stats["options"]["bandwidth"] * 8 / 1e6)
+        client.wait()
+        far.wait()
+    note(f"{which:4} " + " ".join(f"{rate:.1f}" for rate in rates[::3]))
+    return rates
+
+
+@test
+def autorate_follows_what_arrives():
+    theirs, ours = followed_rate("c"), followed_rate("rust")
+    for rates in (theirs, ours):
+        assert rates[-1] < 45, rates
+    assert abs(ours[-1] / theirs[-1] - 1) < 0.15, (ours[-1], theirs[-1])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ pub struct TestPacket {
     pub ecn_capable: bool,
     pub marked: bool,
     pub segments: Option<Segments>,
+    /// From the network header on.
+    pub headers: Vec<u8>,
     pub tag: Tag,
 }
 
@@ -37,6 +39,7 @@ impl TestPacket {
             ecn_capable: false,
             marked: false,
             segments: None,
+            headers: Vec::new(),
             tag: Tag::default(),
         }
     }
@@ -57,6 +60,10 @@ impl Packet for TestPacket {
 
     fn segments(&self) -> Option<Segments> {
         self.segments
+    }
+
+    fn headers<'a, const N: usize>(&'a self, _buffer: &'a mut [u8; N]) -> &'a [u8] {
+        &self.headers[..N.min(self.headers.len())]
     }
 
     fn tag(&self) -> Tag {
@@ -95,8 +102,16 @@ impl PacketQueue for TestQueue {
         self.0.is_empty()
     }
 
-    fn count(&self) -> u32 {
-        self.0.len() as u32
+    fn iter(&self) -> impl Iterator<Item = &TestPacket> {
+        self.0.iter()
+    }
+
+    fn last(&self) -> Option<&TestPacket> {
+        self.0.back()
+    }
+
+    fn remove(&mut self, position: usize) -> Option<TestPacket> {
+        self.0.remove(position)
     }
 }
 
