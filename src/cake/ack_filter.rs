@@ -201,7 +201,7 @@ pub fn redundant<Q: PacketQueue>(queue: &Q, filter: AckFilter) -> Option<usize> 
     let ecn = |segment: &Segment<'_>| segment.flags & (flag::ECE | flag::CWR);
 
     let mut candidate: Option<(usize, u16)> = None;
-    let mut packets = queue.iter().enumerate().peekable();
+    let mut packets = (0..usize::MAX).zip(queue.iter()).peekable();
     while let Some((position, packet)) = packets.next() {
         if packets.peek().is_none() {
             // This is the newest itself.
