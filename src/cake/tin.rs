@@ -488,7 +488,7 @@ impl<Q: PacketQueue> Tin<Q> {
             return None;
         }
         Some(FlowStats {
-            qlen: flow.queue.iter().count() as u32,
+            qlen: flow.queue.iter().fold(0, |n: u32, _| n.wrapping_add(1)),
             backlog: self.backlogs.of(index),
             drops: flow.dropped,
             deficit: flow.deficit,
