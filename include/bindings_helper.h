@@ -32,6 +32,7 @@ static const size_t RUST_CONST_HELPER_NETNS_BPF_DISSECTOR_OFFSET =
 
 static const u32 RUST_CONST_HELPER_FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL =
 	FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL;
+static const bool RUST_CONST_HELPER_HAS_NF_CONNTRACK = IS_ENABLED(CONFIG_NF_CONNTRACK);
 static const netdev_features_t RUST_CONST_HELPER_NETIF_F_GSO_MASK = NETIF_F_GSO_MASK;
 
 /* Inline functions wrapped in src/net/helpers.c. */

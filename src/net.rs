@@ -7,6 +7,7 @@
 //! is, an [`skb::Skb`] is a packet that its holder owns.
 
 mod bindings;
+pub(crate) mod conntrack;
 pub(crate) mod flow_dissector;
 pub(crate) mod gen_stats;
 pub(crate) mod gso;

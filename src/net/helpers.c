@@ -8,6 +8,7 @@
 #include <linux/if_vlan.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
+#include <net/netfilter/nf_conntrack.h>
 #include <net/pkt_sched.h>
 
 #include "helpers.h"
@@ -85,6 +86,32 @@ bool rust_helper_skb_flow_dissect_flow_keys(const struct sk_buff *skb, struct fl
 					    unsigned int flags)
 {
 	return skb_flow_dissect_flow_keys(skb, keys, flags);
+}
+
+/*
+ * The ends of a connection as the network behind the translator sees them. Where the connection
+ * tracker has not met the packet yet it knows the opposite direction.
+ */
+bool rust_helper_skb_untranslated(const struct sk_buff *skb, __be32 *src, __be32 *dst,
+				  __be16 *sport, __be16 *dport)
+{
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+	struct nf_conntrack_tuple tuple = {};
+
+	if (!nf_ct_get_tuple_skb(&tuple, skb))
+		return false;
+	if (!skb->_nfct) {
+		swap(src, dst);
+		swap(sport, dport);
+	}
+	*src = tuple.src.u3.ip;
+	*dst = tuple.dst.u3.ip;
+	*sport = tuple.src.u.all;
+	*dport = tuple.dst.u.all;
+	return true;
+#else
+	return false;
+#endif
 }
 
 struct nlattr *rust_helper_nla_nest_start_noflag(struct sk_buff *skb, int type)

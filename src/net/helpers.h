@@ -23,6 +23,9 @@ void rust_helper_skb_clear_dscp(struct sk_buff *skb);
 bool rust_helper_skb_flow_dissect_flow_keys(const struct sk_buff *skb, struct flow_keys *keys,
 					    unsigned int flags);
 
+bool rust_helper_skb_untranslated(const struct sk_buff *skb, __be32 *src, __be32 *dst,
+				  __be16 *sport, __be16 *dport);
+
 struct nlattr *rust_helper_nla_nest_start_noflag(struct sk_buff *skb, int type);
 int rust_helper_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
 void rust_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);

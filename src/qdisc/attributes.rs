@@ -11,6 +11,7 @@ use crate::{
         Config, //
     },
     net::{
+        conntrack,
         netlink::{Attribute, Attributes, ExtAck, Policy},
         pkt_sched::*, //
     },
@@ -161,7 +162,13 @@ pub(super) fn apply(
     if let Some(rate) = bandwidth.and_then(|found| found.u64()) {
         config.bandwidth = rate;
     }
-    request.flag(TCA_CAKE_NAT, &mut config.nat);
+    request.convert(
+        TCA_CAKE_NAT,
+        &mut config.nat,
+        |value| (value == 0 || conntrack::IS_AVAILABLE).then_some(value != 0),
+        c"TCA_CAKE_NAT: this kernel has no connection tracking",
+        EOPNOTSUPP,
+    )?;
     request.flag(TCA_CAKE_AUTORATE, &mut config.autorate_ingress);
     request.flag(TCA_CAKE_WASH, &mut config.wash);
     request.flag(TCA_CAKE_INGRESS, &mut config.ingress);

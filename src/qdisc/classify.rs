@@ -13,6 +13,7 @@ use crate::{
         FlowHashes, //
     },
     net::{
+        conntrack::{self, Ends},
         flow_dissector,
         pkt_sched::{TC_H_MAJ_MASK, TC_H_MIN_MASK},
         skb::Skb, //
@@ -64,13 +65,34 @@ fn named_tin(config: &Config, handle: u32, packet: &Skb) -> Option<TinIndex> {
 fn hashes(config: &Config, key: &SipKey, protocol: u16, header: &[u8], packet: &Skb) -> FlowHashes {
     let mode = config.flow_mode;
     let known = packet.l4_hash();
-    let keys = match mode {
+    let mut keys = match mode {
         FlowMode::Flowblind => return FlowHashes::default(),
-        FlowMode::Flows if known.is_some() => FlowKeys::default(),
+        FlowMode::Flows if known.is_some() && !config.nat => FlowKeys::default(),
         _ if flow_dissector::is_replaced(packet) => dissected(packet),
         _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
     };
+    if config.nat && protocol == ETH_P_IP && untranslate(&mut keys, packet) {
+        return keys.hashes(mode, key, None);
+    }
     keys.hashes(mode, key, known)
+}
+
+/// Puts the ends behind an address translator into `keys`. Returns whether that changed anything.
+#[cold]
+fn untranslate(keys: &mut FlowKeys, packet: &Skb) -> bool {
+    let Some(Ends {
+        addresses: (src, dst),
+        ports,
+    }) = conntrack::untranslated(packet)
+    else {
+        return false;
+    };
+    let before = *keys;
+    keys.addresses = dissect::Addresses::V4 { src, dst };
+    if keys.ports != (0, 0) {
+        keys.ports = ports;
+    }
+    *keys != before
 }
 
 /// What the kernel's dissector says.

@@ -15,11 +15,21 @@ MANY = 8
 TOLERANCE = 2.0
 
 
-def shares(which, mode, flows, ecn=False):
+def translate(router):
+    """Has the router hide the hosts behind its own address."""
+    for words in ("add table ip nat",
+                  "add chain ip nat post { type nat hook postrouting priority 100 ; }",
+                  "add rule ip nat post oifname wan masquerade"):
+        router.run("nft", words)
+
+
+def shares(which, mode, flows, ecn=False, nat=False):
     """Percentages of what arrived. `flows` holds (host, server, parallel streams) by number."""
     seconds = 10 if short() else 20
     with module(which), line(hosts=2, servers=2) as (router, hosts, servers):
         router.run(f"tc qdisc add dev wan root cake bandwidth {RATE} besteffort {mode}")
+        if nat:
+            translate(router)
         for node in (*hosts, *servers):
             node.run(f"sysctl -qw net.ipv4.tcp_ecn={int(ecn)}")
         for host in hosts:
@@ -38,11 +48,11 @@ def shares(which, mode, flows, ecn=False):
     return [[100 * count / total for count in group] for group in streams]
 
 
-def check(mode, flows, wanted):
+def check(mode, flows, wanted, **options):
     """Fails unless the groups of flows share the link as wanted, in percent."""
     for which in ("c", "rust"):
-        seen = [sum(group) for group in shares(which, mode, flows)]
-        note(f"{mode:14} {which:4} " + " : ".join(f"{share:.1f} %" for share in seen))
+        seen = [sum(group) for group in shares(which, mode, flows, **options)]
+        note(f"{mode:18} {which:4} " + " : ".join(f"{share:.1f} %" for share in seen))
     for share, want in zip(seen, wanted):
         assert abs(share - want) <= TOLERANCE, f"{mode}: {seen}, wanted {wanted}"
 
@@ -77,13 +87,20 @@ def triple_isolate_shares_by_flow_if_an_end_is_the_same():
     check("triple-isolate", [(0, 0, MANY), (1, 0, 1)], [100 * MANY / (MANY + 1), 100 / (MANY + 1)])
 
 
+@test
+def nat_looks_behind_the_translator():
+    flows = [(0, 0, MANY), (1, 0, 1)]
+    check("dual-srchost nonat", flows, [100 * MANY / (MANY + 1), 100 / (MANY + 1)], nat=True)
+    check("dual-srchost nat", flows, [50, 50], nat=True)
+
+
 def deviations(which, ecn):
     """How far each of nine flows is from the mean, as fractions of it, the furthest last."""
     [group, [single]] = shares(which, "flows", [(0, 0, MANY), (1, 0, 1)], ecn)
     seen = [*group, single]
     mean = sum(seen) / len(seen)
     result = sorted(abs(share / mean - 1) for share in seen)
-    note(f"flows          {which:4} {'ECN' if ecn else 'drops':5} off the mean: "
+    note(f"flows              {which:4} {'ECN' if ecn else 'drops':5} off the mean: "
          f"{sum(result) / len(result):.2%} on average, {result[-1]:.2%} at most")
     return result
 
