@@ -9,7 +9,7 @@ use cake::cake::{
     config::Config,
     diffserv::Preset,
     dissect::{self, Addresses, FlowKeys, ETH_P_ARP, ETH_P_IP, ETH_P_IPV6},
-    hash::{ways, FlowMode},
+    hash::{ways, FlowMode, Known},
     index::{FlowIndex, TinIndex},
     overflow::Backlogs,
     overhead::{Cells, Framing},
@@ -312,7 +312,7 @@ fn modes_hash_what_they_isolate_and_nothing_else() {
         label: 0,
     };
     let key = SipKey([5, 6]);
-    let of = |keys: &FlowKeys, mode| keys.hashes(mode, &key, None);
+    let of = |keys: &FlowKeys, mode| keys.hashes(mode, &key, &Known::default());
     let other_port = FlowKeys {
         ports: (3, 5),
         ..keys
@@ -337,7 +337,14 @@ fn modes_hash_what_they_isolate_and_nothing_else() {
         assert_eq!(hashes.src_host != 0, src_host, "{mode:?}");
         assert_eq!(hashes.dst_host != 0, dst_host, "{mode:?}");
     }
-    let known = keys.hashes(FlowMode::Triple, &key, Some(77));
+    let known = keys.hashes(
+        FlowMode::Triple,
+        &key,
+        &Known {
+            flow: Some(77),
+            host: None,
+        },
+    );
     assert_eq!(known.flow, 77);
 }
 

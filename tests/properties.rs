@@ -8,7 +8,7 @@ use cake::cake::{
     config::{AckFilter, Config},
     diffserv::Preset,
     dissect,
-    hash::FlowMode,
+    hash::{FlowMode, Known},
     index::TinIndex,
     overhead::{Cells, Framing},
     siphash::SipKey,
@@ -197,7 +197,7 @@ proptest! {
                 ports,
                 label: 0,
             }
-            .hashes(mode, &SipKey(key), None)
+            .hashes(mode, &SipKey(key), &Known::default())
         });
         prop_assert_eq!(hashes[0].src_host, hashes[1].src_host);
         prop_assert_eq!(hashes[0].dst_host, hashes[1].dst_host);

@@ -91,23 +91,49 @@ pub struct FlowHashes {
     pub dst_host: u32,
 }
 
-impl FlowKeys {
-    /// The hashes that `mode` needs, under `key`.
-    ///
-    /// `flow` stands for the flow if the caller knows a hash of it already.
+/// What is known of a packet's flow without looking at its headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Stands for the flow. In modes that do not tell flows from one another it makes one apart.
+    pub flow: Option<u32>,
+    /// Stands for both hosts.
+    pub host: Option<u32>,
+}
+
+impl Known {
+    /// What the class means that a filter chose: its minor number names a queue and its major
+    /// number a host, each from 1 to the number of queues; others mean nothing.
+    pub fn from_class(class: u32) -> Self {
+        let named = |number: u32| number.checked_sub(1).filter(|n| *n < QUEUES as u32);
+        Self {
+            flow: named(class & 0xffff),
+            host: named(class >> 16),
+        }
+    }
+
+    /// Whether `mode` needs nothing else.
     #[inline]
-    pub fn hashes(&self, mode: FlowMode, key: &SipKey, flow: Option<u32>) -> FlowHashes {
+    pub const fn suffices(&self, mode: FlowMode) -> bool {
+        (!mode.by_flow() || self.flow.is_some())
+            && (!(mode.hashes_src() || mode.hashes_dst()) || self.host.is_some())
+    }
+}
+
+impl FlowKeys {
+    /// The hashes that `mode` needs, under `key`, as far as they are not `known`.
+    #[inline]
+    pub fn hashes(&self, mode: FlowMode, key: &SipKey, known: &Known) -> FlowHashes {
         let mut hashes = FlowHashes::default();
         if mode.hashes_src() {
-            hashes.src_host = self.addresses.hash_src(key);
+            hashes.src_host = known.host.unwrap_or_else(|| self.addresses.hash_src(key));
         }
         if mode.hashes_dst() {
-            hashes.dst_host = self.addresses.hash_dst(key);
+            hashes.dst_host = known.host.unwrap_or_else(|| self.addresses.hash_dst(key));
         }
         hashes.flow = if mode.by_flow() {
-            flow.unwrap_or_else(|| self.hash_flow(key))
+            known.flow.unwrap_or_else(|| self.hash_flow(key))
         } else {
-            hashes.src_host ^ hashes.dst_host
+            known.flow.unwrap_or(0) ^ hashes.src_host ^ hashes.dst_host
         };
         hashes
     }

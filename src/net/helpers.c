@@ -44,6 +44,35 @@ bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
 	return tc_qdisc_stats_dump(sch, cl, walker);
 }
 
+/* What the filters at *filters say of a packet. The root lock must be held. */
+enum tcf_outcome rust_helper_tcf_classify_outcome(struct sk_buff *skb,
+						  struct tcf_proto __rcu **filters, u32 *classid)
+{
+	struct tcf_proto *first = rcu_dereference_bh(*filters);
+	struct tcf_result result = {};
+	int action;
+
+	if (!first)
+		return TCF_OUTCOME_NONE;
+	action = tcf_classify_qdisc(skb, first, &result, false);
+	if (action < 0)
+		return TCF_OUTCOME_NONE;
+#ifdef CONFIG_NET_CLS_ACT
+	switch (action) {
+	case TC_ACT_STOLEN:
+	case TC_ACT_QUEUED:
+	case TC_ACT_TRAP:
+		return TCF_OUTCOME_STOLEN;
+	case TC_ACT_SHOT:
+		return TCF_OUTCOME_SHOT;
+	case TC_ACT_CONSUMED:
+		return TCF_OUTCOME_CONSUMED;
+	}
+#endif
+	*classid = result.classid;
+	return TCF_OUTCOME_CLASS;
+}
+
 void rust_helper_consume_skb(struct sk_buff *skb)
 {
 	consume_skb(skb);

@@ -5,6 +5,7 @@
 
 #include <linux/skbuff.h>
 #include <net/netlink.h>
+#include <net/pkt_cls.h>
 #include <net/sch_generic.h>
 
 void rust_helper_sch_tree_lock(struct Qdisc *sch);
@@ -14,6 +15,17 @@ void rust_helper_qdisc_dequeue_drop(struct Qdisc *sch, struct sk_buff *skb, u32 
 void rust_helper_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb);
 bool rust_helper_tc_qdisc_stats_dump(struct Qdisc *sch, unsigned long cl,
 				     struct qdisc_walker *walker);
+
+enum tcf_outcome {
+	TCF_OUTCOME_NONE,
+	TCF_OUTCOME_CLASS,
+	TCF_OUTCOME_STOLEN,
+	TCF_OUTCOME_SHOT,
+	TCF_OUTCOME_CONSUMED,
+};
+
+enum tcf_outcome rust_helper_tcf_classify_outcome(struct sk_buff *skb,
+						  struct tcf_proto __rcu **filters, u32 *classid);
 
 void rust_helper_consume_skb(struct sk_buff *skb);
 void rust_helper_kfree_skb_reason(struct sk_buff *skb, u32 reason);

@@ -101,6 +101,10 @@ pub(crate) enum Verdict {
     Congested,
     /// It was dropped.
     Dropped,
+    /// A filter took it away.
+    Stolen,
+    /// A filter had it dropped.
+    Shot,
 }
 
 /// A queueing discipline.
@@ -223,9 +227,10 @@ impl Device<'_> {
 /// # Invariants
 ///
 /// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. `watchdog` is its
-/// timer, initialised.
+/// timer, initialised; `filters` is its list of filters.
 pub(crate) struct Queue<'a> {
     sch: NonNull<bindings::Qdisc>,
+    filters: *mut *mut bindings::tcf_proto,
     watchdog: *mut bindings::qdisc_watchdog,
     lock: PhantomData<&'a mut ()>,
 }
@@ -335,6 +340,51 @@ impl Queue<'_> {
         };
     }
 
+    /// Asks the filters that the user attached to the instance about `packet`. Returns it with the
+    /// class that they name, if they name one, or what became of it.
+    #[inline]
+    pub(crate) fn classify(
+        &mut self,
+        packet: Skb,
+        dropped: &mut Dropped<'_>,
+    ) -> Result<(Skb, Option<u32>), Verdict> {
+        // SAFETY: The list is valid by the type's invariants; it changes under RCU.
+        if unsafe { self.filters.read_volatile() }.is_null() {
+            return Ok((packet, None));
+        }
+        self.ask_filters(packet, dropped)
+    }
+
+    #[cold]
+    fn ask_filters(
+        &mut self,
+        packet: Skb,
+        dropped: &mut Dropped<'_>,
+    ) -> Result<(Skb, Option<u32>), Verdict> {
+        let mut class = 0;
+        // SAFETY: The packet and the list are valid, and the root lock is held.
+        let outcome =
+            unsafe { bindings::tcf_classify_outcome(packet.as_ptr(), self.filters, &mut class) };
+        match outcome {
+            bindings::tcf_outcome_TCF_OUTCOME_NONE => Ok((packet, None)),
+            bindings::tcf_outcome_TCF_OUTCOME_CLASS => Ok((packet, Some(class))),
+            bindings::tcf_outcome_TCF_OUTCOME_CONSUMED => {
+                // The packet is the action's now.
+                let _ = packet.into_raw();
+                Err(Verdict::Stolen)
+            }
+            bindings::tcf_outcome_TCF_OUTCOME_STOLEN => {
+                dropped.push_as_it_is(packet);
+                Err(Verdict::Stolen)
+            }
+            _ => {
+                self.count_drop();
+                dropped.push_as_it_is(packet);
+                Err(Verdict::Shot)
+            }
+        }
+    }
+
     /// Has the queue run again at `ns` of the monotonic clock, unless something else comes first.
     #[inline]
     pub(crate) fn wake_at(&mut self, ns: u64) {
@@ -359,7 +409,13 @@ impl Dropped<'_> {
     pub(crate) fn push(&mut self, queue: &mut Queue<'_>, packet: Skb, reason: DropReason) {
         queue.count_drop();
         // SAFETY: By the type's invariants.
-        unsafe { packet.chain(self.list, reason) };
+        unsafe { packet.chain(self.list, Some(reason)) };
+    }
+
+    /// Drops `packet` for the reason that a filter gave.
+    fn push_as_it_is(&mut self, packet: Skb) {
+        // SAFETY: By the type's invariants.
+        unsafe { packet.chain(self.list, None) };
     }
 }
 

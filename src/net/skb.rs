@@ -343,17 +343,25 @@ impl Skb {
         unsafe { bindings::kfree_skb_reason(skb.as_ptr(), reason as u32) };
     }
 
-    /// Appends a raw packet to the list that starts at `*list`, with a reason for its end.
+    /// Puts the packet at the front of the list that starts at `*list`, with a reason for its end
+    /// unless it has one.
     ///
     /// # Safety
     ///
     /// `list` must be the head of a list of dropped packets, for the caller to change.
     #[inline]
-    pub(super) unsafe fn chain(self, list: *mut *mut bindings::sk_buff, reason: DropReason) {
+    pub(super) unsafe fn chain(
+        self,
+        list: *mut *mut bindings::sk_buff,
+        reason: Option<DropReason>,
+    ) {
         let skb = self.into_raw().as_ptr();
         // SAFETY: The packet was ours, so that its control block and its link may be written.
         unsafe {
-            (*addr_of_mut!((*skb).cb).cast::<bindings::tc_skb_cb>()).drop_reason = reason as u32;
+            if let Some(reason) = reason {
+                let control_block = addr_of_mut!((*skb).cb).cast::<bindings::tc_skb_cb>();
+                (*control_block).drop_reason = reason as u32;
+            }
             *next(skb) = *list;
             *list = skb;
         }

@@ -160,19 +160,24 @@ impl Qdisc for Cake {
     #[inline]
     fn enqueue(
         self: Pin<&mut Self>,
-        mut packet: Skb,
+        packet: Skb,
         queue: &mut Queue<'_>,
         dropped: &mut Dropped<'_>,
     ) -> Verdict {
+        let (mut packet, class) = match queue.classify(packet, dropped) {
+            Ok(classified) => classified,
+            Err(verdict) => return verdict,
+        };
         let Self { scheduler, key } = &*self;
-        let (tin, hashes) = classify(scheduler.config(), key, queue.handle(), &mut packet);
+        let config = scheduler.config();
+        let (tin, hashes) = classify(config, key, queue.handle(), class, &mut packet);
         let arrival = Arrival {
             now: now(),
             tin,
             hashes,
             len: packet.pkt_len(),
         };
-        if scheduler.config().split_gso && packet.pkt_segs() > 1 {
+        if config.split_gso && packet.pkt_segs() > 1 {
             return self
                 .get_mut()
                 .enqueue_split(&arrival, packet, queue, dropped);

@@ -6,7 +6,7 @@ use crate::{
     cake::{
         diffserv::Preset,
         dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, HEADER_LEN},
-        hash::FlowMode,
+        hash::{FlowMode, Known},
         index::TinIndex,
         siphash::SipKey,
         Config,
@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// The tin, flow and hosts of `packet`, which came to the instance named `handle`.
+/// The tin, flow and hosts of `packet`, which came to the instance named `handle` and for which a
+/// filter may have chosen `class`.
 ///
 /// If the configuration says so the packet's code point is cleared on the way.
 #[inline]
@@ -28,13 +29,15 @@ pub(super) fn classify(
     config: &Config,
     key: &SipKey,
     handle: u32,
+    class: Option<u32>,
     packet: &mut Skb,
 ) -> (TinIndex, FlowHashes) {
     let protocol = packet.protocol();
     let mut buffer = [0; HEADER_LEN];
     let header = packet.network_header(&mut buffer);
     let dscp = dissect::dscp(protocol, header);
-    let hashes = hashes(config, key, protocol, header, packet);
+    let named = class.map(Known::from_class).unwrap_or_default();
+    let hashes = hashes(config, key, protocol, header, named, packet);
     let tin = named_tin(config, handle, packet).unwrap_or_else(|| config.preset.classify(dscp));
     if config.wash && dscp != 0 {
         wash(protocol, packet);
@@ -62,19 +65,30 @@ fn named_tin(config: &Config, handle: u32, packet: &Skb) -> Option<TinIndex> {
 
 /// The hashes that the flow mode asks for, from as little of the packet as they need.
 #[inline]
-fn hashes(config: &Config, key: &SipKey, protocol: u16, header: &[u8], packet: &Skb) -> FlowHashes {
+fn hashes(
+    config: &Config,
+    key: &SipKey,
+    protocol: u16,
+    header: &[u8],
+    named: Known,
+    packet: &Skb,
+) -> FlowHashes {
     let mode = config.flow_mode;
-    let known = packet.l4_hash();
+    let mut known = named;
+    if known.flow.is_none() && mode.by_flow() {
+        known.flow = packet.l4_hash();
+    }
     let mut keys = match mode {
         FlowMode::Flowblind => return FlowHashes::default(),
-        FlowMode::Flows if known.is_some() && !config.nat => FlowKeys::default(),
+        _ if known.suffices(mode) && !config.nat => FlowKeys::default(),
         _ if flow_dissector::is_replaced(packet) => dissected(packet),
         _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
     };
     if config.nat && protocol == ETH_P_IP && untranslate(&mut keys, packet) {
-        return keys.hashes(mode, key, None);
+        // A hash that was taken before the translation is of another flow.
+        known = named;
     }
-    keys.hashes(mode, key, known)
+    keys.hashes(mode, key, &known)
 }
 
 /// Puts the ends behind an address translator into `keys`. Returns whether that changed anything.

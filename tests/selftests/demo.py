@@ -112,7 +112,7 @@ def doubts(results):
                          f"{RATE / 1e6:.3f} were set")
         if result.upload < 1.0:
             found.append(f"{result.name}: the upload carried {result.upload:.2f} Mbit/s")
-    if marked.at(0.99) > unmarked.at(0.99) + 3:
+    if marked.at(0.99) > unmarked.at(0.99) + 5:
         found.append(f"marked games wait longer than unmarked ones: {marked.at(0.99):.1f} ms "
                      f"against {unmarked.at(0.99):.1f} ms")
     return found

@@ -23,11 +23,13 @@ def translate(router):
         router.run("nft", words)
 
 
-def shares(which, mode, flows, ecn=False, nat=False):
+def shares(which, mode, flows, ecn=False, nat=False, filters=()):
     """Percentages of what arrived. `flows` holds (host, server, parallel streams) by number."""
     seconds = 10 if short() else 20
     with module(which), line(hosts=2, servers=2) as (router, hosts, servers):
-        router.run(f"tc qdisc add dev wan root cake bandwidth {RATE} besteffort {mode}")
+        router.run(f"tc qdisc add dev wan root handle 1: cake bandwidth {RATE} besteffort {mode}")
+        for rule in filters:
+            router.run(f"tc filter add dev wan parent 1: protocol ip prio 1 {rule}")
         if nat:
             translate(router)
         for node in (*hosts, *servers):
@@ -92,6 +94,15 @@ def nat_looks_behind_the_translator():
     flows = [(0, 0, MANY), (1, 0, 1)]
     check("dual-srchost nonat", flows, [100 * MANY / (MANY + 1), 100 / (MANY + 1)], nat=True)
     check("dual-srchost nat", flows, [50, 50], nat=True)
+
+
+@test
+def filters_say_whose_flows_they_are():
+    flows = [(0, 0, 1), (0, 0, 1), (0, 0, 1)]
+    rules = [f"u32 match ip dport {5201 + i} 0xffff classid {host}:0"
+             for i, host in enumerate((2, 3, 3))]
+    check("dual-srchost", flows, [100 / 3] * 3)
+    check("dual-srchost", flows, [50, 25, 25], filters=rules)
 
 
 def deviations(which, ecn):

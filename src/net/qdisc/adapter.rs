@@ -17,6 +17,9 @@ use kernel::error::from_result;
 pub(super) struct Private<T> {
     is_ready: bool,
     watchdog: MaybeUninit<bindings::qdisc_watchdog>,
+    /// Where filters are attached, and the first of them.
+    block: *mut bindings::tcf_block,
+    filters: *mut bindings::tcf_proto,
     state: MaybeUninit<T>,
 }
 
@@ -44,6 +47,8 @@ impl<T: Qdisc> Private<T> {
             sch,
             // SAFETY: `this` is valid.
             watchdog: unsafe { addr_of_mut!((*this).watchdog) }.cast(),
+            // SAFETY: `this` is valid.
+            filters: unsafe { addr_of_mut!((*this).filters) },
             lock: PhantomData,
         };
         (state, queue)
@@ -80,9 +85,9 @@ impl<T: Qdisc> Adapter<T> {
         change: None,
         delete: None,
         walk: Some(Self::walk),
-        tcf_block: None,
-        bind_tcf: None,
-        unbind_tcf: None,
+        tcf_block: Some(Self::tcf_block),
+        bind_tcf: Some(Self::bind_tcf),
+        unbind_tcf: Some(Self::unbind_tcf),
         dump: Some(Self::dump_class),
         dump_stats: Some(Self::dump_class_stats),
     };
@@ -140,6 +145,9 @@ impl<T: Qdisc> Adapter<T> {
             Verdict::Queued => bindings::NET_XMIT_SUCCESS as c_int,
             Verdict::Congested => bindings::NET_XMIT_CN as c_int,
             Verdict::Dropped => bindings::NET_XMIT_DROP as c_int,
+            // Both count as success, since parents are not to count them as their own drops.
+            Verdict::Stolen => bindings::net_xmit_qdisc_t___NET_XMIT_STOLEN as c_int,
+            Verdict::Shot => bindings::net_xmit_qdisc_t___NET_XMIT_BYPASS as c_int,
         }
     }
 
@@ -170,9 +178,16 @@ impl<T: Qdisc> Adapter<T> {
                 let this = Private::<T>::of(NonNull::new_unchecked(sch));
                 let device = Device(&*(*(*sch).dev_queue).dev);
                 let options = NonNull::new(options).map(|options| Attribute::from_raw(options));
-                let extack = &mut ExtAck::from_raw(extack);
-                let slot = addr_of_mut!((*this).state).cast();
-                pin_init::raw_try_init(slot, T::init(device, options, extack))?;
+                let mut explanation = ExtAck::from_raw(extack);
+                let state = T::init(device, options, &mut explanation);
+                pin_init::raw_try_init(addr_of_mut!((*this).state).cast(), state)?;
+                let block = addr_of_mut!((*this).block);
+                let filters = addr_of_mut!((*this).filters);
+                to_result(bindings::tcf_block_get(block, filters, sch, extack)).inspect_err(
+                    |_| {
+                        (*addr_of_mut!((*this).state)).assume_init_drop();
+                    },
+                )?;
                 bindings::qdisc_watchdog_init(addr_of_mut!((*this).watchdog).cast(), sch);
                 // INVARIANT: Both are initialised.
                 (*this).is_ready = true;
@@ -205,6 +220,7 @@ impl<T: Qdisc> Adapter<T> {
             if (*this).is_ready {
                 (*this).is_ready = false;
                 bindings::qdisc_watchdog_cancel(addr_of_mut!((*this).watchdog).cast());
+                bindings::tcf_block_put((*this).block);
                 (*addr_of_mut!((*this).state)).assume_init_drop();
             }
         }
@@ -275,6 +291,29 @@ impl<T: Qdisc> Adapter<T> {
     extern "C" fn find(_sch: *mut bindings::Qdisc, _classid: u32) -> c_ulong {
         0
     }
+
+    /// # Safety
+    ///
+    /// RTNL. `sch` is a ready instance of `T`.
+    unsafe extern "C" fn tcf_block(
+        sch: *mut bindings::Qdisc,
+        class: c_ulong,
+        _extack: *mut bindings::netlink_ext_ack,
+    ) -> *mut bindings::tcf_block {
+        if class != 0 {
+            return core::ptr::null_mut();
+        }
+        // SAFETY: By the safety requirements.
+        unsafe { (*Private::<T>::of(NonNull::new_unchecked(sch))).block }
+    }
+
+    /// Filters name classes without holding on to them.
+    extern "C" fn bind_tcf(_sch: *mut bindings::Qdisc, _parent: c_ulong, _classid: u32) -> c_ulong {
+        0
+    }
+
+    /// See [`Self::bind_tcf`].
+    extern "C" fn unbind_tcf(_sch: *mut bindings::Qdisc, _class: c_ulong) {}
 
     /// # Safety
     ///
