@@ -112,6 +112,7 @@ part_uml() {
 	ktap classes "$uml" --time-travel python3 tests/selftests/classes.py
 	ktap packets "$uml" --time-travel python3 tests/selftests/packets.py
 	ktap filters "$uml" --time-travel python3 tests/selftests/filters.py
+	ktap parents "$uml" --time-travel python3 tests/selftests/parents.py
 	ktap stress "$uml" python3 tests/selftests/stress.py --short
 	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py --short
 	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py --short
