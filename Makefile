@@ -45,7 +45,7 @@ demo:
 	scripts/demo.sh
 
 test:
-	scripts/test.sh
+	scripts/test.sh $(if $(FULL),--full)
 
 test-quick:
 	scripts/test.sh quick
@@ -58,7 +58,7 @@ help:
 	@echo '  make clean            remove what was built'
 	@echo 'In test machines that make setup makes (as root, on Debian):'
 	@echo '  make demo             see the module shape a 2 Mbit line in the stock kernel'
-	@echo '  make test             run all tests'
+	@echo '  make test             run all tests; FULL=1: longer runs, and more of them'
 	@echo '  make test-quick       run those that need no machine'
 	@echo '  make setup            make the machines; UPDATE=1 takes a newer kernel'
 	@echo '  make enter            a shell in the tree where everything is built'

@@ -4,8 +4,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-usage_if_asked "usage: scripts/test.sh [PART…]
-Runs all tests, or those of the parts named:
+usage_if_asked "usage: scripts/test.sh [--full] [PART…]
+Runs all tests, or those of the parts named; --full means longer runs, and more of them:
   quick   formatting, lints and host tests: no machine needed beyond the rootfs
   build   the module for both kernels, with lints; no panic in the object
   uml     the kernel selftests in User Mode Linux
@@ -104,6 +104,7 @@ part_build() {
 	check "kernel code is clean to clippy" "$project/scripts/build.sh" clippy
 }
 
+# shellcheck disable=SC2086 # $length may be nothing
 part_uml() {
 	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
 	local uml=$project/scripts/uml.sh
@@ -113,11 +114,11 @@ part_uml() {
 	ktap packets "$uml" --time-travel python3 tests/selftests/packets.py
 	ktap filters "$uml" --time-travel python3 tests/selftests/filters.py
 	ktap parents "$uml" --time-travel python3 tests/selftests/parents.py
-	ktap stress "$uml" python3 tests/selftests/stress.py --short
-	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py --short
-	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py --short
-	ktap isolation "$uml" --time-travel python3 tests/selftests/isolation.py --short
-	ktap aqm "$uml" --time-travel python3 tests/selftests/aqm.py --short
+	ktap stress "$uml" python3 tests/selftests/stress.py $length
+	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py $length
+	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py $length
+	ktap isolation "$uml" --time-travel python3 tests/selftests/isolation.py $length
+	ktap aqm "$uml" --time-travel python3 tests/selftests/aqm.py $length
 }
 
 part_tdc() {
@@ -130,6 +131,11 @@ part_stock() {
 	ktap demo "$project/scripts/demo.sh" --assert
 }
 
+length=--short
+if [ "${1-}" = --full ]; then
+	length=
+	shift
+fi
 need_setup
 [ $# -gt 0 ] || set -- quick build uml tdc stock
 for part in "$@"; do
