@@ -21,6 +21,7 @@
 #include <net/pkt_cls.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
+#include <net/sch_priv.h>
 
 /* The headers group of struct sk_buff, which has no tag. */
 typedef typeof(((struct sk_buff *)0)->headers) sk_buff_headers;

@@ -21,18 +21,19 @@ machine_packages="qemu-system-x86 udev virtme-ng busybox-static iproute2 fping i
 
 # A step that is done leaves a stamp with what it was made from.
 stamps=$cache/stamps
-steps="rootfs packages kernel source stock uml"
+steps="rootfs packages tc kernel source stock uml"
 
-# key STEP: stands for what a step is made from, its own recipe included.
+# key STEP: stands for what a step is made from, its own recipe included. Only the rootfs stays,
+# whatever its recipe: all that is built lives in it, and machines may run on it.
 key() {
 	{
 		case $1 in
-		rootfs) echo "$release" ;;
+		rootfs | tc) echo "$release" ;;
 		packages) echo "$build_packages $machine_packages" ;;
 		uml) cat "$project/scripts/uml.config" "$project/tests/selftests/config" ;;&
 		*) echo "$version" ;;
 		esac
-		declare -f "make_$1"
+		[ "$1" = rootfs ] || declare -f "make_$1"
 	} | cksum
 }
 
@@ -88,7 +89,7 @@ make_rootfs() {
 	local from
 	from=$(mirror)
 	# These have put things into the one that goes.
-	rm -f "$stamps/"{packages,kernel,uml}
+	rm -f "$stamps/"{packages,tc,kernel,uml}
 	rm -rf "$rootfs" "$rootfs.new"
 	mmdebstrap --variant=minbase "$release" "$rootfs.new" \
 		"deb $from $release $components" "deb $from $release-backports $components"
@@ -101,6 +102,22 @@ make_packages() {
 	apt update
 	# shellcheck disable=SC2086 # lists of words
 	apt install $build_packages $machine_packages
+}
+
+# A tc that knows cake_mq, from Debian's next release, beside the release's own.
+make_tc() {
+	# shellcheck disable=SC2016 # expands inside
+	in_rootfs sh -ec 'cd /tmp
+		echo "deb $1 testing main" >list
+		mkdir -p lists/partial cache/archives/partial
+		set -- -q -o Dir::Etc::SourceList=/tmp/list -o Dir::Etc::SourceParts=- \
+			-o Dir::State::Lists=/tmp/lists -o Dir::Cache=/tmp/cache -o Acquire::Check-Valid-Until=false
+		apt-get "$@" update
+		apt-get "$@" download iproute2
+		dpkg-deb -x iproute2_*.deb /opt/iproute2.new
+		/opt/iproute2.new/usr/sbin/tc -V
+		rm -rf /opt/iproute2
+		mv /opt/iproute2.new /opt/iproute2' sh "$(mirror)"
 }
 
 # The newest kernel in backports, from the package index.

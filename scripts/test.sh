@@ -9,7 +9,7 @@ Runs all tests, or those of the parts named; --full means longer runs, and more 
   quick   formatting, lints and host tests: no machine needed beyond the rootfs
   build   the module for both kernels, with lints; no panic in the object
   uml     the kernel selftests in User Mode Linux
-  tdc     upstream's cake.json in User Mode Linux
+  tdc     upstream's cake.json and cake_mq.json in User Mode Linux
   stock   the demo as assertions in the distribution's kernel
 Prints a line for each test and 'N passed, N failed' at the end." "$@"
 
@@ -114,6 +114,7 @@ part_uml() {
 	ktap packets "$uml" --time-travel python3 tests/selftests/packets.py
 	ktap filters "$uml" --time-travel python3 tests/selftests/filters.py
 	ktap parents "$uml" --time-travel python3 tests/selftests/parents.py
+	ktap multiqueue "$uml" --time-travel python3 tests/selftests/multiqueue.py
 	ktap stress "$uml" python3 tests/selftests/stress.py $length
 	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py $length
 	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py $length

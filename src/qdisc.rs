@@ -4,6 +4,7 @@
 
 mod attributes;
 pub(crate) mod cake;
+pub(crate) mod cake_mq;
 mod classify;
 mod dump;
 mod packet;

@@ -12,8 +12,8 @@ mod net;
 mod qdisc;
 
 use kernel::prelude::*;
-use net::qdisc::Registration;
-use qdisc::cake::Cake;
+use net::qdisc::MultiQueueRegistration;
+use qdisc::cake_mq::CakeMq;
 
 module! {
     type: CakeModule,
@@ -21,20 +21,22 @@ module! {
     authors: ["The authors of the CAKE module in Rust"],
     description: "The CAKE shaper",
     license: "GPL",
-    alias: ["net-sch-cake"],
+    alias: ["net-sch-cake", "net-sch-cake_mq"],
+    imports_ns: ["NET_SCHED_INTERNAL"],
 }
 
 /// What the module holds while it is loaded.
 #[pin_data]
 struct CakeModule {
+    /// `cake`, and `cake_mq` above it.
     #[pin]
-    cake: Registration<Cake>,
+    disciplines: MultiQueueRegistration<CakeMq>,
 }
 
 impl kernel::InPlaceModule for CakeModule {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            cake <- Registration::new(module),
+            disciplines <- MultiQueueRegistration::new(module),
         })
     }
 }

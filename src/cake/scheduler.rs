@@ -78,6 +78,8 @@ pub struct Scheduler<Q, B> {
     lengths: Lengths,
     random: Random,
     autorate: Autorate,
+    /// Instances that share the bandwidth; 0 if it is not to be shared.
+    sharers: u32,
     /// The device's largest packet in bytes, link-layer header included.
     mtu: u32,
     tins: Tins<B>,
@@ -105,6 +107,7 @@ where
             lengths: Lengths::new(),
             random: Random::new(seed),
             autorate: Autorate::new(config.bandwidth),
+            sharers: 0,
             mtu,
             tins,
             queues: core::marker::PhantomData,
@@ -438,13 +441,31 @@ where
         }
     }
 
-    /// Works out what follows from the configuration.
+    /// Takes an equal part of the bandwidth, because that many instances share it, this one among
+    /// them.
+    pub fn share(&mut self, sharers: u32) {
+        if sharers != self.sharers {
+            self.sharers = sharers;
+            self.derive();
+        }
+    }
+
+    /// Works out what follows from the configuration. Sharing slows the clocks down; targets stay
+    /// those of the whole link, on which a packet takes no longer for it.
     fn derive(&mut self) {
-        self.memory.limit = self.config.memory_limit(self.mtu);
-        self.pace = Pace::of_rate(self.config.bandwidth);
-        for at in self.config.preset.tins() {
+        let whole = self.config;
+        let mut part = whole;
+        if whole.bandwidth != 0 {
+            part.bandwidth = (whole.bandwidth / u64::from(self.sharers.max(1))).max(1);
+        }
+        self.memory.limit = whole.memory_limit(self.mtu);
+        self.pace = Pace::of_rate(part.bandwidth);
+        for at in whole.preset.tins() {
             if let Some(tin) = self.tins[at.at()].as_deref_mut() {
-                tin.params = TinParams::derive(&self.config, at, self.mtu);
+                tin.params = TinParams {
+                    cobalt: TinParams::derive(&whole, at, self.mtu).cobalt,
+                    ..TinParams::derive(&part, at, self.mtu)
+                };
             }
         }
     }
@@ -465,7 +486,7 @@ where
             max_adjlen: u32::from(adjusted.1),
             min_netlen: u32::from(counted.0),
             min_adjlen: u32::from(adjusted.0),
-            active_queues: 0,
+            active_queues: self.sharers,
         }
     }
 

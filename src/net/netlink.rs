@@ -45,12 +45,19 @@ impl ExtAck<'_> {
         error: Error,
     ) -> Error {
         if let Some(extack) = self.0 {
+            // SAFETY: By the type's invariants.
+            unsafe { (*extack.as_ptr()).bad_attr = attribute.0.as_ptr() };
+        }
+        self.explain(reason, error)
+    }
+
+    /// Explains that the request is refused because of `reason`, and returns `error`.
+    #[must_use]
+    pub(crate) fn explain(&mut self, reason: &'static CStr, error: Error) -> Error {
+        if let Some(extack) = self.0 {
             // SAFETY: By the type's invariants; the reason lives as long as the module, and the
             // kernel copies it before the request ends.
-            unsafe {
-                (*extack.as_ptr())._msg = reason.as_char_ptr();
-                (*extack.as_ptr()).bad_attr = attribute.0.as_ptr();
-            }
+            unsafe { (*extack.as_ptr())._msg = reason.as_char_ptr() };
         }
         error
     }

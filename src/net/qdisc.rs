@@ -71,6 +71,9 @@
 //! ```
 
 mod adapter;
+mod multi_queue;
+
+pub(crate) use multi_queue::{Children, MultiQueue, MultiQueueRegistration};
 
 use super::{
     bindings,
@@ -78,7 +81,7 @@ use super::{
     netlink::{Attribute, ExtAck, Message},
     skb::{DropReason, Skb}, //
 };
-use adapter::{Adapter, Private};
+use adapter::{Adapter, Head, Private};
 use core::{
     marker::PhantomData,
     ptr::{addr_of, addr_of_mut, NonNull}, //
@@ -86,6 +89,7 @@ use core::{
 use kernel::{
     error::{to_result, VTABLE_DEFAULT_ERROR},
     prelude::*,
+    sync::atomic::Relaxed,
     types::Opaque,
     ThisModule, //
 };
@@ -226,12 +230,11 @@ impl Device<'_> {
 ///
 /// # Invariants
 ///
-/// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. `watchdog` is its
-/// timer, initialised; `filters` is its list of filters.
+/// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. `head` is its head,
+/// and ready.
 pub(crate) struct Queue<'a> {
     sch: NonNull<bindings::Qdisc>,
-    filters: *mut *mut bindings::tcf_proto,
-    watchdog: *mut bindings::qdisc_watchdog,
+    head: *mut Head,
     lock: PhantomData<&'a mut ()>,
 }
 
@@ -348,8 +351,8 @@ impl Queue<'_> {
         packet: Skb,
         dropped: &mut Dropped<'_>,
     ) -> Result<(Skb, Option<u32>), Verdict> {
-        // SAFETY: The list is valid by the type's invariants; it changes under RCU.
-        if unsafe { self.filters.read_volatile() }.is_null() {
+        // SAFETY: The head is valid by the type's invariants; the list changes under RCU.
+        if unsafe { addr_of!((*self.head).filters).read_volatile() }.is_null() {
             return Ok((packet, None));
         }
         self.ask_filters(packet, dropped)
@@ -363,8 +366,10 @@ impl Queue<'_> {
     ) -> Result<(Skb, Option<u32>), Verdict> {
         let mut class = 0;
         // SAFETY: The packet and the list are valid, and the root lock is held.
-        let outcome =
-            unsafe { bindings::tcf_classify_outcome(packet.as_ptr(), self.filters, &mut class) };
+        let outcome = unsafe {
+            let filters = addr_of_mut!((*self.head).filters);
+            bindings::tcf_classify_outcome(packet.as_ptr(), filters, &mut class)
+        };
         match outcome {
             bindings::tcf_outcome_TCF_OUTCOME_NONE => Ok((packet, None)),
             bindings::tcf_outcome_TCF_OUTCOME_CLASS => Ok((packet, Some(class))),
@@ -389,7 +394,40 @@ impl Queue<'_> {
     #[inline]
     pub(crate) fn wake_at(&mut self, ns: u64) {
         // SAFETY: The watchdog is initialised by the type's invariants.
-        unsafe { bindings::qdisc_watchdog_schedule_range_ns(self.watchdog, ns, 0) };
+        unsafe { bindings::qdisc_watchdog_schedule_range_ns(Head::watchdog(self.head), ns, 0) };
+    }
+
+    /// Tells siblings that the instance sent a packet at `ns` of the monotonic clock.
+    #[inline]
+    pub(crate) fn note_active(&mut self, ns: u64) {
+        // SAFETY: The head is valid by the type's invariants.
+        unsafe { (*self.head).last_active.store(ns, Relaxed) };
+    }
+
+    /// How many instances on the queues of the same device are active, this one included: those
+    /// that have packets or have sent one after `ns` of the monotonic clock.
+    pub(crate) fn active_siblings(&self, ns: u64) -> u32 {
+        let mut active = 1u32;
+        // SAFETY: By the type's invariants. What hangs on a device's queues is valid while packets
+        // pass, which is an RCU read side, and of the same discipline if it has the same table.
+        unsafe {
+            let ops = (*self.as_ptr()).ops;
+            let dev = (*(*self.as_ptr()).dev_queue).dev;
+            for i in 0..(*dev).num_tx_queues {
+                let other = addr_of!((*(*dev)._tx.add(i as usize)).qdisc_sleeping).read_volatile();
+                let Some(other) = NonNull::new(other).filter(|other| *other != self.sch) else {
+                    continue;
+                };
+                let sch = other.as_ptr();
+                if (*sch).ops == ops
+                    && (addr_of!((*sch).q.qlen).read_volatile() != 0
+                        || (*Head::of(other)).last_active.load(Relaxed) > ns)
+                {
+                    active = active.wrapping_add(1);
+                }
+            }
+        }
+        active
     }
 }
 

@@ -149,9 +149,11 @@ impl Request<'_, '_, '_> {
 ///
 /// # Errors
 ///
-/// Fails, with an explanation, if any of them is not valid. Nothing has changed then.
+/// Fails, with an explanation, if any of them is not valid or not for instances that share their
+/// bandwidth while `is_shared`. Nothing has changed then.
 pub(super) fn apply(
     mut config: Config,
+    is_shared: bool,
     options: Attribute<'_>,
     extack: &mut ExtAck<'_>,
 ) -> Result<Config> {
@@ -169,7 +171,13 @@ pub(super) fn apply(
         c"TCA_CAKE_NAT: this kernel has no connection tracking",
         EOPNOTSUPP,
     )?;
-    request.flag(TCA_CAKE_AUTORATE, &mut config.autorate_ingress);
+    request.convert(
+        TCA_CAKE_AUTORATE,
+        &mut config.autorate_ingress,
+        |value| (value == 0 || !is_shared).then_some(value != 0),
+        c"TCA_CAKE_AUTORATE: not with cake_mq",
+        EOPNOTSUPP,
+    )?;
     request.flag(TCA_CAKE_WASH, &mut config.wash);
     request.flag(TCA_CAKE_INGRESS, &mut config.ingress);
     request.flag(TCA_CAKE_SPLIT_GSO, &mut config.split_gso);

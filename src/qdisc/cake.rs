@@ -34,6 +34,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
+/// A tin in memory of its own.
 type TinBox = KVBox<Tin<SkbQueue>>;
 
 /// An instance.
@@ -41,7 +42,14 @@ pub(crate) struct Cake {
     scheduler: Scheduler<SkbQueue, TinBox>,
     /// Makes the choice of queues unpredictable from outside.
     key: SipKey,
+    /// When the instance last looked how many share its bandwidth, if it shares it.
+    shared: Option<Nanos>,
+    /// Boxes for a change that is under way.
+    fresh: Tins<TinBox>,
 }
+
+/// Nanoseconds between looks at who shares the bandwidth.
+const SYNC_TIME: u64 = 200_000;
 
 fn now() -> Nanos {
     Nanos(ktime_get_ns())
@@ -50,7 +58,7 @@ fn now() -> Nanos {
 /// A box for each tin that `is_needed`.
 fn allocate(is_needed: impl Fn(TinIndex) -> bool) -> Result<Tins<TinBox>> {
     let mut tins = [const { None }; MAX_TINS];
-    for (slot, tin) in tins.iter_mut().zip((0..).map(TinIndex::new)) {
+    for (slot, tin) in tins.iter_mut().zip((0..MAX_TINS as u32).map(TinIndex::new)) {
         if is_needed(tin) {
             *slot = Some(KVBox::init(Tin::init(), GFP_KERNEL)?);
         }
@@ -71,7 +79,50 @@ impl Cake {
         Ok(Self {
             scheduler: Scheduler::new(config, mtu, tins, seed),
             key: SipKey(key),
+            shared: None,
+            fresh: Tins::default(),
         })
+    }
+
+    /// Brings what a change to `config` needs: boxes for tins that are new. [`Self::commit`] uses
+    /// them; until then nothing changes.
+    pub(super) fn prepare(this: &Handle<'_, Self>, config: &Config) -> Result {
+        let lacking: [bool; MAX_TINS] = this.lock(|cake, _| {
+            let mut tins = (0..MAX_TINS as u32).map(TinIndex::new);
+            [(); MAX_TINS].map(|()| {
+                tins.next()
+                    .is_some_and(|tin| cake.scheduler.lacks(config.preset, tin))
+            })
+        });
+        let fresh = allocate(|tin| lacking[tin.at()])?;
+        let _spare = this.lock(|cake, _| core::mem::replace(&mut cake.get_mut().fresh, fresh));
+        Ok(())
+    }
+
+    /// Frees what [`Self::prepare`] has brought.
+    pub(super) fn abandon(this: &Handle<'_, Self>) {
+        let _spare = this.lock(|cake, _| core::mem::take(&mut cake.get_mut().fresh));
+    }
+
+    /// Changes to `config`, for which [`Self::prepare`] was called. Returned is what is no longer
+    /// needed, to be freed without the lock.
+    pub(super) fn commit(&mut self, config: Config, mtu: u32) -> Tins<TinBox> {
+        let fresh = core::mem::take(&mut self.fresh);
+        self.scheduler.reconfigure(config, mtu, now(), fresh)
+    }
+
+    /// Has the instance share its bandwidth with those on the device's other queues.
+    pub(super) fn share(&mut self) {
+        self.shared = Some(Nanos::default());
+    }
+
+    /// Looks how many share the bandwidth, from time to time.
+    #[cold]
+    fn sync(&mut self, last: Nanos, now: Nanos, queue: &Queue<'_>) {
+        if self.scheduler.config().bandwidth != 0 && now.since(last) >= SYNC_TIME {
+            self.scheduler.share(queue.active_siblings(last.0));
+            self.shared = Some(now);
+        }
     }
 
     /// Queues `packets`, which have been counted in, for the one that arrived.
@@ -151,7 +202,7 @@ impl Qdisc for Cake {
         extack: &mut ExtAck<'_>,
     ) -> impl PinInit<Self, Error> {
         let config = match options {
-            Some(options) => attributes::apply(Config::default(), options, extack),
+            Some(options) => attributes::apply(Config::default(), false, options, extack),
             None => Ok(Config::default()),
         };
         config.and_then(|config| Self::new(config, device.psched_mtu()))
@@ -168,7 +219,7 @@ impl Qdisc for Cake {
             Ok(classified) => classified,
             Err(verdict) => return verdict,
         };
-        let Self { scheduler, key } = &*self;
+        let Self { scheduler, key, .. } = &*self;
         let config = scheduler.config();
         let (tin, hashes) = classify(config, key, queue.handle(), class, &mut packet);
         let arrival = Arrival {
@@ -189,8 +240,12 @@ impl Qdisc for Cake {
 
     #[inline]
     fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb> {
-        let scheduler = &mut self.get_mut().scheduler;
-        let decision = scheduler.dequeue(now(), &mut |packet, reason| {
+        let this = self.get_mut();
+        let now = now();
+        if let Some(last) = this.shared {
+            this.sync(last, now, queue);
+        }
+        let decision = this.scheduler.dequeue(now, &mut |packet, reason| {
             queue.count_out(1, packet.pkt_len());
             queue.drop_dequeued(packet, reason.into());
         });
@@ -198,6 +253,9 @@ impl Qdisc for Cake {
             Decision::Send(packet) => {
                 queue.count_out(1, packet.pkt_len());
                 queue.count_sent(&packet);
+                if this.shared.is_some() {
+                    queue.note_active(now.0);
+                }
                 Some(packet)
             }
             Decision::Wait(Nanos(until)) => {
@@ -215,25 +273,21 @@ impl Qdisc for Cake {
     }
 
     fn change(this: Handle<'_, Self>, options: Attribute<'_>, extack: &mut ExtAck<'_>) -> Result {
+        let (before, is_shared) =
+            this.lock(|cake, _| (*cake.scheduler.config(), cake.shared.is_some()));
+        if is_shared {
+            return Err(extack.explain(c"change the cake_mq above instead", EOPNOTSUPP));
+        }
+        let mut config = attributes::apply(before, false, options, extack)?;
         let mtu = this.device().psched_mtu();
-        let before = this.lock(|cake, _| *cake.scheduler.config());
-        let mut config = attributes::apply(before, options, extack)?;
-        let lacking: [bool; MAX_TINS] = this.lock(|cake, _| {
-            let mut tins = (0..).map(TinIndex::new);
-            [(); MAX_TINS].map(|()| {
-                tins.next()
-                    .is_some_and(|tin| cake.scheduler.lacks(config.preset, tin))
-            })
-        });
-        let fresh = allocate(|tin| lacking[tin.at()])?;
-        // What is no longer needed is freed once the lock is released.
+        Self::prepare(&this, &config)?;
         let _spare = this.lock(|cake, _| {
-            let scheduler = &mut cake.get_mut().scheduler;
+            let cake = cake.get_mut();
             if config.bandwidth == before.bandwidth {
                 // Autorate may have changed it meanwhile.
-                config.bandwidth = scheduler.config().bandwidth;
+                config.bandwidth = cake.scheduler.config().bandwidth;
             }
-            scheduler.reconfigure(config, mtu, now(), fresh)
+            cake.commit(config, mtu)
         });
         Ok(())
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Upstream's own tests of the qdisc, cake.json of tc-testing; one that is skipped has failed.
+"""Upstream's own tests of the qdiscs, from tc-testing; one that is skipped has failed.
 
 TC_TESTING names the kernel's tools/testing/selftests/tc-testing.
 """
@@ -14,34 +14,47 @@ import sys
 
 from lab import kernel_log, module
 
-CASES = "tc-tests/qdiscs/cake.json"
+# Cases, and a tc that knows the discipline.
+SUITES = (("cake", "/usr/sbin/tc"), ("cake_mq", "/opt/iproute2/usr/sbin/tc"))
 DIRECTORY = os.environ.get("TC_TESTING", "/kernel/source/tools/testing/selftests/tc-testing")
 RESULT = re.compile(r"(not )?ok (\d+) (.*)")
+
+
+def run(name, tc):
+    """The results of a suite: whether each is well, and its name."""
+    cases = f"tc-tests/qdiscs/{name}.json"
+    expected = len(json.loads(pathlib.Path(DIRECTORY, cases).read_text(encoding="utf-8")))
+    command = ["python3", "tdc.py", "-n", "-f", cases, "-p", tc]
+    done = subprocess.run(command, cwd=DIRECTORY, capture_output=True, text=True, check=False)
+    found = [RESULT.match(line) for line in done.stdout.splitlines()]
+    results = [(not match[1] and "skip" not in match[3].lower(), f"{name} {match[3]}")
+               for match in found if match]
+    results.append((len(results) == expected and done.returncode == 0, f"{name}: all of them ran"))
+    if not all(well for well, _ in results):
+        for line in (done.stdout + done.stderr).splitlines():
+            print(f"# {line}")
+    return results
 
 
 def main():
     """Runs tdc and passes its results on."""
     if not os.path.exists(f"{DIRECTORY}/tdc.py"):
         sys.exit(f"there is no tdc.py in {DIRECTORY}: set TC_TESTING")
-    expected = len(json.loads(pathlib.Path(DIRECTORY, CASES).read_text(encoding="utf-8")))
     print("KTAP version 1")
+    results = []
     with module("rust"):
-        command = ["python3", "tdc.py", "-n", "-f", CASES, "-p", "/usr/sbin/tc"]
-        done = subprocess.run(command, cwd=DIRECTORY, capture_output=True, text=True, check=False)
-    results = [RESULT.match(line) for line in done.stdout.splitlines()]
-    results = [result for result in results if result]
-    print(f"1..{len(results) + 1}")
-    failed = 0
-    for result in results:
-        bad = bool(result[1]) or "skip" in result[3].lower()
-        failed += bad
-        print(f"{'not ' if bad else ''}ok {result[2]} {result[3].replace('#', '-')}")
-    clean = not kernel_log() and done.returncode == 0 and len(results) == expected
-    print(f"{'' if clean else 'not '}ok {len(results) + 1} all of them ran and the log is clean")
-    if failed or not clean:
-        for line in (done.stdout + done.stderr).splitlines() + kernel_log():
-            print(f"# {line}")
-        sys.exit(1)
+        subprocess.run(["modprobe", "netdevsim"], check=True)
+        for name, tc in SUITES:
+            results += run(name, tc)
+        subprocess.run(["rmmod", "netdevsim"], check=True)
+    log = kernel_log()
+    results.append((not log, "kernel log is clean"))
+    for line in log:
+        print(f"# {line}")
+    print(f"1..{len(results)}")
+    for number, (well, name) in enumerate(results, 1):
+        print(f"{'' if well else 'not '}ok {number} {name.replace('#', '-')}")
+    sys.exit(0 if all(well for well, _ in results) else 1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,54 @@
 
 use super::*;
 use core::mem::MaybeUninit;
-use kernel::error::from_result;
+use kernel::{
+    error::from_result,
+    sync::atomic::Atomic, //
+};
+
+/// What every discipline keeps for an instance beside `struct Qdisc`.
+///
+/// # Invariants
+///
+/// `watchdog` is initialised while `is_ready`.
+pub(super) struct Head {
+    is_ready: bool,
+    watchdog: MaybeUninit<bindings::qdisc_watchdog>,
+    /// Where filters are attached.
+    block: *mut bindings::tcf_block,
+    /// The first filter; it changes under RCU.
+    pub(super) filters: *mut bindings::tcf_proto,
+    /// When the instance sent a packet last, for its siblings to read.
+    pub(super) last_active: Atomic<u64>,
+}
+
+impl Head {
+    /// The head of an instance.
+    ///
+    /// # Safety
+    ///
+    /// `sch` must be an instance of a discipline that is registered by a [`Registration`].
+    #[inline]
+    pub(super) unsafe fn of(sch: NonNull<bindings::Qdisc>) -> *mut Self {
+        // SAFETY: The head is at the start of the private data.
+        unsafe { addr_of_mut!((*sch.as_ptr()).privdata) }.cast()
+    }
+
+    /// Whether the instance is initialised.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// The timer.
+    ///
+    /// # Safety
+    ///
+    /// `this` must be valid.
+    pub(super) unsafe fn watchdog(this: *mut Self) -> *mut bindings::qdisc_watchdog {
+        // SAFETY: By the safety requirements.
+        unsafe { addr_of_mut!((*this).watchdog) }.cast()
+    }
+}
 
 /// What the kernel keeps for an instance beside `struct Qdisc`.
 ///
@@ -12,14 +59,10 @@ use kernel::error::from_result;
 ///
 /// # Invariants
 ///
-/// `watchdog` and `state` are initialised while `is_ready`.
+/// `state` is initialised while the head is ready.
 #[repr(C)]
 pub(super) struct Private<T> {
-    is_ready: bool,
-    watchdog: MaybeUninit<bindings::qdisc_watchdog>,
-    /// Where filters are attached, and the first of them.
-    block: *mut bindings::tcf_block,
-    filters: *mut bindings::tcf_proto,
+    head: Head,
     state: MaybeUninit<T>,
 }
 
@@ -45,10 +88,8 @@ impl<T: Qdisc> Private<T> {
         // INVARIANT: The lock is held by the safety requirements, and the instance is ready.
         let queue = Queue {
             sch,
-            // SAFETY: `this` is valid.
-            watchdog: unsafe { addr_of_mut!((*this).watchdog) }.cast(),
-            // SAFETY: `this` is valid.
-            filters: unsafe { addr_of_mut!((*this).filters) },
+            // SAFETY: By the safety requirements.
+            head: unsafe { Head::of(sch) },
             lock: PhantomData,
         };
         (state, queue)
@@ -62,19 +103,6 @@ impl<T: Qdisc> Private<T> {
 pub(super) struct Adapter<T>(PhantomData<T>);
 
 impl<T: Qdisc> Adapter<T> {
-    /// The name as the kernel keeps it.
-    const ID: [c_char; 16] = {
-        let bytes = T::ID.to_bytes();
-        let mut id = [0; 16];
-        assert!(bytes.len() < id.len());
-        let mut i = 0;
-        while i < bytes.len() {
-            id[i] = bytes[i] as c_char;
-            i += 1;
-        }
-        id
-    };
-
     const CLASS_OPS: bindings::Qdisc_class_ops = bindings::Qdisc_class_ops {
         flags: 0,
         select_queue: None,
@@ -101,7 +129,7 @@ impl<T: Qdisc> Adapter<T> {
             } else {
                 core::ptr::null()
             },
-            id: Self::ID,
+            id: const { id(T::ID) },
             priv_size: const { size_of::<Private<T>>() as c_int },
             static_flags: bindings::TCQ_F_DEQUEUE_DROPS,
             enqueue: Some(Self::enqueue),
@@ -181,16 +209,17 @@ impl<T: Qdisc> Adapter<T> {
                 let mut explanation = ExtAck::from_raw(extack);
                 let state = T::init(device, options, &mut explanation);
                 pin_init::raw_try_init(addr_of_mut!((*this).state).cast(), state)?;
-                let block = addr_of_mut!((*this).block);
-                let filters = addr_of_mut!((*this).filters);
+                let head = addr_of_mut!((*this).head);
+                let block = addr_of_mut!((*head).block);
+                let filters = addr_of_mut!((*head).filters);
                 to_result(bindings::tcf_block_get(block, filters, sch, extack)).inspect_err(
                     |_| {
                         (*addr_of_mut!((*this).state)).assume_init_drop();
                     },
                 )?;
-                bindings::qdisc_watchdog_init(addr_of_mut!((*this).watchdog).cast(), sch);
-                // INVARIANT: Both are initialised.
-                (*this).is_ready = true;
+                bindings::qdisc_watchdog_init(Head::watchdog(head), sch);
+                // INVARIANT: All of it is initialised.
+                (*head).is_ready = true;
             }
             Ok(0)
         })
@@ -203,7 +232,7 @@ impl<T: Qdisc> Adapter<T> {
         // SAFETY: By the safety requirements.
         unsafe {
             let sch = NonNull::new_unchecked(sch);
-            if (*Private::<T>::of(sch)).is_ready {
+            if (*Head::of(sch)).is_ready {
                 Private::<T>::borrow(sch).0.reset();
             }
         }
@@ -216,11 +245,13 @@ impl<T: Qdisc> Adapter<T> {
     unsafe extern "C" fn destroy(sch: *mut bindings::Qdisc) {
         // SAFETY: By the safety requirements. What is initialised is dropped once.
         unsafe {
-            let this = Private::<T>::of(NonNull::new_unchecked(sch));
-            if (*this).is_ready {
-                (*this).is_ready = false;
-                bindings::qdisc_watchdog_cancel(addr_of_mut!((*this).watchdog).cast());
-                bindings::tcf_block_put((*this).block);
+            let sch = NonNull::new_unchecked(sch);
+            if (*Head::of(sch)).is_ready {
+                let head = Head::of(sch);
+                (*head).is_ready = false;
+                bindings::qdisc_watchdog_cancel(Head::watchdog(head));
+                bindings::tcf_block_put((*head).block);
+                let this = Private::<T>::of(sch);
                 (*addr_of_mut!((*this).state)).assume_init_drop();
             }
         }
@@ -304,7 +335,7 @@ impl<T: Qdisc> Adapter<T> {
             return core::ptr::null_mut();
         }
         // SAFETY: By the safety requirements.
-        unsafe { (*Private::<T>::of(NonNull::new_unchecked(sch))).block }
+        unsafe { (*Head::of(NonNull::new_unchecked(sch))).block }
     }
 
     /// Filters name classes without holding on to them.
@@ -363,4 +394,18 @@ impl<T: Qdisc> Adapter<T> {
             Ok(0)
         })
     }
+}
+
+/// A name as the kernel keeps it. For constants alone.
+#[inline]
+pub(super) const fn id(name: &CStr) -> [c_char; 16] {
+    let bytes = name.to_bytes();
+    let mut id = [0; 16];
+    assert!(bytes.len() < id.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        id[i] = bytes[i] as c_char;
+        i += 1;
+    }
+    id
 }
