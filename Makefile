@@ -8,7 +8,7 @@ MO ?=
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(MO))
 
 .PHONY: all modules modules_install install clean help
-.PHONY: setup enter demo test test-quick
+.PHONY: setup enter demo test test-quick test-differential
 
 all: modules
 
@@ -50,6 +50,9 @@ test:
 test-quick:
 	scripts/test.sh quick
 
+test-differential:
+	scripts/test.sh --full differential
+
 help:
 	@echo 'For a kernel of yours (KDIR=, default: the one that runs; V=1 shows commands):'
 	@echo '  make                  build sch_cake.ko'
@@ -60,5 +63,6 @@ help:
 	@echo '  make demo             see the module shape a 2 Mbit line in the stock kernel'
 	@echo '  make test             run all tests; FULL=1: longer runs, and more of them'
 	@echo '  make test-quick       run those that need no machine'
+	@echo '  make test-differential  send the same traffic through the C module and ours'
 	@echo '  make setup            make the machines; UPDATE=1 takes a newer kernel'
 	@echo '  make enter            a shell in the tree where everything is built'

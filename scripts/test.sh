@@ -9,6 +9,7 @@ Runs all tests, or those of the parts named; --full means longer runs, and more 
   quick   formatting, lints and host tests: no machine needed beyond the rootfs
   build   the module for both kernels, with lints; no panic in the object
   uml     the kernel selftests in User Mode Linux
+  differential  the same traffic through the C module and ours, in User Mode Linux
   tdc     upstream's cake.json and cake_mq.json in User Mode Linux
   stock   the demo as assertions in the distribution's kernel
 Prints a line for each test and 'N passed, N failed' at the end." "$@"
@@ -122,6 +123,13 @@ part_uml() {
 	ktap aqm "$uml" --time-travel python3 tests/selftests/aqm.py $length
 }
 
+# shellcheck disable=SC2086 # $length may be nothing
+part_differential() {
+	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
+	ktap differential "$project/scripts/uml.sh" --time-travel --timeout 1800 \
+		python3 tests/selftests/differential.py $length
+}
+
 part_tdc() {
 	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
 	ktap tdc "$project/scripts/uml.sh" python3 tests/selftests/tdc.py
@@ -138,7 +146,7 @@ if [ "${1-}" = --full ]; then
 	shift
 fi
 need_setup
-[ $# -gt 0 ] || set -- quick build uml tdc stock
+[ $# -gt 0 ] || set -- quick build uml differential tdc stock
 for part in "$@"; do
 	declare -F "part_$part" >/dev/null || die "no part named $part; see --help"
 	started=$SECONDS

@@ -447,8 +447,15 @@ fn signals(state: &mut CobaltState, sojourn: u64, from: u64, for_ms: u64) -> Vec
 }
 
 #[test]
+fn codel_signals_at_once_in_a_queue_that_was_never_used() {
+    let mut state = CobaltState::new();
+    assert_eq!(signals(&mut state, 6 * MS, 1000, 100), [1001, 1071]);
+}
+
+#[test]
 fn codel_signals_after_an_interval_and_then_ever_faster() {
     let mut state = CobaltState::new();
+    signals(&mut state, 6 * MS, 100, 50);
     assert_eq!(signals(&mut state, 4 * MS, 1000, 500), []);
     // 100 ms, then 100 / sqrt(n) ms apart: 71, 58, 50, 45, 41.
     let at = signals(&mut state, 6 * MS, 1500, 370);

@@ -79,12 +79,15 @@ pub struct CobaltState {
 
 impl CobaltState {
     /// The state of a queue that was never used.
+    ///
+    /// Like the C module's it does not wait an interval before its very first signal: `rec_inv_sqrt`
+    /// is right only once `count` has changed.
     pub const fn new() -> Self {
         Self {
             drop_next: Nanos(0),
             blue_timer: Nanos(0),
             count: 0,
-            rec_inv_sqrt: u32::MAX,
+            rec_inv_sqrt: 0,
             p_drop: 0,
             dropping: false,
         }
