@@ -15,7 +15,7 @@ components=main
 build_packages="make gcc gcc-14 bc bison flex libelf-dev libssl-dev libdw-dev rustc rust-src cargo
 	rustfmt rust-clippy bindgen clang-19 lld-19 llvm-19 libclang-19-dev pahole cpio xz-utils zstd
 	python3 git ca-certificates kmod shellcheck mandoc groff"
-machine_packages="qemu-system-x86 udev virtme-ng busybox-static iproute2 fping iperf3 netperf
+machine_packages="qemu-system-x86 udev systemd virtme-ng busybox-static iproute2 fping iperf3 netperf
 	iputils-ping ethtool procps tcpdump jq valgrind nftables conntrack iptables socat
 	python3-scapy python3-pyroute2 python3-yaml python3-matplotlib"
 

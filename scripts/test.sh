@@ -105,34 +105,35 @@ part_build() {
 	check "kernel code is clean to clippy" "$project/scripts/build.sh" clippy
 }
 
+uml=("$project/scripts/uml.sh" --timeout 3600)
+
 # shellcheck disable=SC2086 # $length may be nothing
 part_uml() {
 	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
-	local uml=$project/scripts/uml.sh
-	ktap basic "$uml" python3 tests/selftests/basic.py
-	ktap show "$uml" python3 tests/selftests/show.py
-	ktap classes "$uml" --time-travel python3 tests/selftests/classes.py
-	ktap packets "$uml" --time-travel python3 tests/selftests/packets.py
-	ktap filters "$uml" --time-travel python3 tests/selftests/filters.py
-	ktap parents "$uml" --time-travel python3 tests/selftests/parents.py
-	ktap multiqueue "$uml" --time-travel python3 tests/selftests/multiqueue.py
-	ktap stress "$uml" python3 tests/selftests/stress.py $length
-	ktap seed "$uml" --time-travel python3 tests/selftests/seed.py $length
-	ktap shaper "$uml" --time-travel python3 tests/selftests/shaper.py $length
-	ktap isolation "$uml" --time-travel python3 tests/selftests/isolation.py $length
-	ktap aqm "$uml" --time-travel python3 tests/selftests/aqm.py $length
+	ktap basic "${uml[@]}" python3 tests/selftests/basic.py
+	ktap show "${uml[@]}" python3 tests/selftests/show.py
+	ktap classes "${uml[@]}" --time-travel python3 tests/selftests/classes.py
+	ktap packets "${uml[@]}" --time-travel python3 tests/selftests/packets.py
+	ktap filters "${uml[@]}" --time-travel python3 tests/selftests/filters.py
+	ktap parents "${uml[@]}" --time-travel python3 tests/selftests/parents.py
+	ktap multiqueue "${uml[@]}" --time-travel python3 tests/selftests/multiqueue.py
+	ktap clients "${uml[@]}" --time-travel python3 tests/selftests/clients.py
+	ktap stress "${uml[@]}" python3 tests/selftests/stress.py $length
+	ktap seed "${uml[@]}" --time-travel python3 tests/selftests/seed.py $length
+	ktap shaper "${uml[@]}" --time-travel python3 tests/selftests/shaper.py $length
+	ktap isolation "${uml[@]}" --time-travel python3 tests/selftests/isolation.py $length
+	ktap aqm "${uml[@]}" --time-travel python3 tests/selftests/aqm.py $length
 }
 
 # shellcheck disable=SC2086 # $length may be nothing
 part_differential() {
 	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
-	ktap differential "$project/scripts/uml.sh" --time-travel --timeout 1800 \
-		python3 tests/selftests/differential.py $length
+	ktap differential "${uml[@]}" --time-travel python3 tests/selftests/differential.py $length
 }
 
 part_tdc() {
 	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
-	ktap tdc "$project/scripts/uml.sh" python3 tests/selftests/tdc.py
+	ktap tdc "${uml[@]}" python3 tests/selftests/tdc.py
 }
 
 part_stock() {

@@ -441,6 +441,18 @@ where
         }
     }
 
+    /// The device's largest packet in bytes for which the instance is set up.
+    #[inline]
+    pub fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// Sets the instance up for a device whose largest packet has `mtu` bytes.
+    pub fn set_mtu(&mut self, mtu: u32) {
+        self.mtu = mtu;
+        self.derive();
+    }
+
     /// Takes an equal part of the bandwidth, because that many instances share it, this one among
     /// them.
     pub fn share(&mut self, sharers: u32) {

@@ -219,6 +219,7 @@ pub(crate) struct Device<'a>(&'a bindings::net_device);
 
 impl Device<'_> {
     /// The largest packet in bytes, link-layer header included.
+    #[inline]
     pub(crate) fn psched_mtu(&self) -> u32 {
         // SAFETY: Both fields are valid for reads; the MTU may change meanwhile.
         let mtu = unsafe { addr_of!(self.0.mtu).read_volatile() };
@@ -249,6 +250,13 @@ impl Queue<'_> {
     pub(crate) fn handle(&self) -> u32 {
         // SAFETY: By the type's invariants.
         unsafe { (*self.as_ptr()).handle }
+    }
+
+    /// The device's largest packet in bytes, link-layer header included.
+    #[inline]
+    pub(crate) fn psched_mtu(&self) -> u32 {
+        // SAFETY: By the type's invariants; an instance keeps a reference to its device.
+        Device(unsafe { &*(*(*self.as_ptr()).dev_queue).dev }).psched_mtu()
     }
 
     /// Counts packets and bytes that came into the queue (`more`) or left it (`less`).

@@ -210,7 +210,7 @@ impl Qdisc for Cake {
 
     #[inline]
     fn enqueue(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         packet: Skb,
         queue: &mut Queue<'_>,
         dropped: &mut Dropped<'_>,
@@ -219,6 +219,9 @@ impl Qdisc for Cake {
             Ok(classified) => classified,
             Err(verdict) => return verdict,
         };
+        if queue.psched_mtu() != self.scheduler.mtu() {
+            self.scheduler.set_mtu(queue.psched_mtu());
+        }
         let Self { scheduler, key, .. } = &*self;
         let config = scheduler.config();
         let (tin, hashes) = classify(config, key, queue.handle(), class, &mut packet);

@@ -136,6 +136,62 @@ def ack_filter_spares_the_very_packets_that_the_c_module_spares():
             assert ours == theirs, f"{words}:\nC:    {theirs}\nRust: {ours}"
 
 
+# Notes the DiffServ fields of UDP packets that leave and of those that arrive.
+TAP = """
+import json, socket, sys
+sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+print("ready", flush=True)
+seen = {"out": [], "in": []}
+while True:
+    sock.settimeout(3 if seen["out"] or seen["in"] else 30)
+    try:
+        data, address = sock.recvfrom(2048)
+    except TimeoutError:
+        break
+    if data[9] == 17:
+        seen["out" if address[2] == socket.PACKET_OUTGOING else "in"].append(data[1])
+print(json.dumps(seen))
+"""
+
+
+@test
+def washing_leaves_other_owners_of_a_packet_alone():
+    """A tap in front of the discipline holds a clone of each packet."""
+    for which in ("c", "rust"):
+        with module(which), line() as (router, [host], [server]):
+            router.run("tc qdisc add dev wan root cake diffserv4 wash")
+            # The host's own device sends on what it has sent; the router forwards the same buffer.
+            taps = [node.start(sys.executable, "-c", TAP) for node in (host, server)]
+            for tap in taps:
+                assert tap.stdout.readline() == "ready\n", tap.communicate()
+            host.run(sys.executable, "-c", "import socket\n"
+                     "out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                     "out.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0xb9)\n"
+                     f"for _ in range(5): out.sendto(b'x', ('{server.address}', 9))")
+            here, there = (json.loads(tap.communicate()[0]) for tap in taps)
+        note(f"{which}: sent {here['out']}, arrived {there['in']}")
+        # Senders may not choose the ECN bits themselves.
+        assert {field & 0xfc for field in here["out"]} == {0xb8}, here
+        assert there["in"] == [field & 3 for field in here["out"]], there
+
+
+def targets(router):
+    """Targets of the tins in µs."""
+    return [tin["target_us"] for tin in qdisc_json(router, "wan")["tins"]]
+
+
+@test
+def change_of_mtu_is_followed():
+    with module("rust"), line() as (router, [host], [server]):
+        router.run("tc qdisc add dev wan root cake bandwidth 1mbit besteffort")
+        before = targets(router)
+        router.run("ip link set wan mtu 9000")
+        host.run("fping", "-c", "1", "-q", server.address)
+        changed = targets(router)
+        router.run("tc qdisc replace dev wan root cake bandwidth 1mbit besteffort")
+        assert before[0] < changed[0] == targets(router)[0], (before, changed)
+
+
 def followed_rate(which):
     """Mbit/s to which autorate shapes while 20 Mbit/s arrive in bursts."""
     with module(which), line() as (router, [host], [server]):
