@@ -11,7 +11,7 @@ Runs all tests, or those of the parts named; --full means longer runs, and more 
   uml     the kernel selftests in User Mode Linux
   differential  the same traffic through the C module and ours, in User Mode Linux
   tdc     upstream's cake.json and cake_mq.json in User Mode Linux
-  stock   the demo as assertions in the distribution's kernel
+  stock   the demo as assertions, and cake.json, in the distribution's kernel
 Prints a line for each test and 'N passed, N failed' at the end." "$@"
 
 log=$project/build/log
@@ -139,6 +139,7 @@ part_tdc() {
 part_stock() {
 	[ -e "$project/build/stock/sch_cake.ko" ] || "$project/scripts/build.sh" stock
 	ktap demo "$project/scripts/demo.sh" --assert
+	ktap stock-tdc "$project/scripts/vm.sh" python3 tests/selftests/tdc.py cake
 }
 
 length=--short

@@ -88,9 +88,12 @@ def tc(*command, **options):
 
 @contextlib.contextmanager
 def module(which):
-    """Has sch_cake loaded, the kernel's own ("c") or ours ("rust"), and unloads it afterwards."""
-    if which == "rust":
-        path = os.environ["CAKE_MODULE"]
+    """Has sch_cake loaded, the kernel's own ("c") or ours ("rust"), and unloads it afterwards.
+
+    Ours is the file that CAKE_MODULE names, or else the one that is installed.
+    """
+    path = os.environ.get("CAKE_MODULE")
+    if which == "rust" and path:
         if not os.path.exists(path):
             raise RuntimeError(f"{path} is missing: build it with scripts/build.sh")
         run("insmod", path)

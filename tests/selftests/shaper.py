@@ -22,7 +22,8 @@ FRAMINGS = {
 RATES = {"64kbit": 64_000, "2mbit": 2_000_000, "100mbit": 100_000_000, "1gbit": 1_000_000_000}
 
 # Sends datagrams at a given rate, a handful each time that it wakes up. It keeps fifty ahead, so
-# that there is always one to shape.
+# that there is always one to shape, and sleeps so briefly that the AQM does not empty the queue
+# meanwhile.
 SENDER = f"""
 import socket, sys, time
 address, rate, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
@@ -37,7 +38,7 @@ while (passed := time.monotonic() - start) < seconds:
     for _ in range(due - sent):
         out.send(payload)
     sent = due
-    time.sleep(max(gap, 0.0005))
+    time.sleep(max(gap, 0.00005))
 """
 
 # Counts datagrams and takes the kernel's time of the first and the last.
