@@ -8,7 +8,7 @@ use cake::cake::{
     config::{AckFilter, Config},
     diffserv::Preset,
     dissect,
-    hash::{FlowMode, Known},
+    hash::{FlowHashes, FlowMode, Known},
     index::TinIndex,
     overhead::{Cells, Framing},
     siphash::SipKey,
@@ -62,10 +62,14 @@ prop_compose! {
         target_us in prop_oneof![1u32..50_000, any::<u32>().prop_map(|us| us.max(1))],
         memory in prop_oneof![Just(0u32), 1u32..100_000],
         ingress in any::<bool>(),
+        autorate_ingress in any::<bool>(),
+        ack_filter in prop::sample::select(vec![
+            AckFilter::Off, AckFilter::Conservative, AckFilter::Aggressive,
+        ]),
     ) -> Config {
         Config {
             bandwidth, preset, flow_mode, framing, rtt_us, target_us, memory, ingress,
-            ack_filter: AckFilter::Off,
+            autorate_ingress, ack_filter,
             ..Config::default()
         }
     }
@@ -145,6 +149,69 @@ proptest! {
         }
         prop_assert!(queued.is_empty());
         prop_assert_eq!((link.scheduler.qlen(), link.scheduler.backlog()), (0, 0));
+    }
+
+    /// Whatever flows came and went, hosts get their halves afterwards: their flows were counted
+    /// right all the time. Few hosts and many flows make queues change hands.
+    #[test]
+    fn churn_leaves_hosts_alike(
+        mode in prop::sample::select(vec![
+            FlowMode::DualSrcHost, FlowMode::DualDstHost, FlowMode::Triple,
+        ]),
+        churn in prop::collection::vec((0u32..2000, 0u32..4, 1u32..=1514, 0u32..3), 0..3000),
+        others in prop::collection::vec(flow_mode(), 0..3),
+    ) {
+        let mut link = Link::new(Config {
+            bandwidth: 1_250_000,
+            preset: Preset::Besteffort,
+            flow_mode: mode,
+            ..Config::default()
+        });
+        let hashes = |flow: u32, host: u32| FlowHashes {
+            flow: flow.wrapping_mul(0x9e37_79b1),
+            src_host: host.wrapping_mul(0x85eb_ca6b),
+            dst_host: host.wrapping_mul(0xc2b2_ae35),
+        };
+        let mut number = 0;
+        let mut others = others.into_iter();
+        for (i, (flow, host, len, take)) in churn.into_iter().enumerate() {
+            number += 1;
+            let packet = TestPacket::new(flow, number, len);
+            let _ = link.enqueue(TinIndex::FIRST, hashes(flow, host), packet);
+            for _ in 0..take {
+                let _ = link.next();
+            }
+            if i % 700 == 699 {
+                if let Some(flow_mode) = others.next() {
+                    let config = *link.scheduler.config();
+                    link.reconfigure(Config { flow_mode, ..config });
+                    link.reconfigure(config);
+                }
+            }
+        }
+        while link.next().is_some() {}
+        link.now = link.now.after(100_000_000_000);
+
+        // Host 0 keeps four flows busy and host 1 one.
+        let mut sent = [0u32; 2];
+        let busy: Vec<_> = (0..5u32).map(|i| (3000 + i, u32::from(i == 4))).collect();
+        for (flow, host) in &busy {
+            for _ in 0..4 {
+                number += 1;
+                let packet = TestPacket { ecn_capable: true, ..TestPacket::new(*flow, number, 1000) };
+                let _ = link.enqueue(TinIndex::FIRST, hashes(*flow, *host), packet);
+            }
+        }
+        for _ in 0..2000 {
+            let Some(packet) = link.next() else { break };
+            let host = u32::from(packet.flow == 3004);
+            sent[host as usize] += 1;
+            number += 1;
+            let next = TestPacket { ecn_capable: true, ..TestPacket::new(packet.flow, number, 1000) };
+            let _ = link.enqueue(TinIndex::FIRST, hashes(packet.flow, host), next);
+        }
+        let share = f64::from(sent[0]) / f64::from(sent[0] + sent[1]);
+        prop_assert!((share - 0.5).abs() < 0.02, "{:?}", sent);
     }
 
     /// A flow's packets leave in the order in which they came.
