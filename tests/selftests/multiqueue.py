@@ -67,7 +67,8 @@ def configuration_reaches_all_queues_and_no_single_one():
 def loaded(which, queues):
     """Mbit/s that each queue carries, and how many share, while some are overloaded."""
     with pair(which) as (near, far):
-        near.run(TC, *"qdisc add dev eth0 root handle 1: cake_mq bandwidth 40mbit".split())
+        near.run(TC, *"qdisc add dev eth0 root handle 1: cake_mq bandwidth 40mbit diffserv4"
+                        .split())
         # Each priority to a queue of its own.
         near.run(*"tc qdisc add dev eth0 clsact".split())
         for queue in range(QUEUES):
@@ -85,6 +86,10 @@ def loaded(which, queues):
             sender.wait()
         time.sleep(5)
         left = children(near)
+    # Every tin follows, not the first alone: Bulk, Best Effort, Video, Voice.
+    thresholds = [tin["threshold_rate"] for tin in after[0]["tins"]]
+    share = 40_000_000 // 8 // queues
+    assert thresholds == [share >> 4, share, share >> 1, share >> 2], thresholds
     rates = [(new["bytes"] - old["bytes"]) * 8 / 3e6 for old, new in zip(before, after)]
     note(f"{which:4} {queues} queues busy: " + " : ".join(f"{rate:.1f}" for rate in rates)
          + " Mbit/s")

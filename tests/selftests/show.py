@@ -6,7 +6,7 @@ import contextlib
 import errno
 
 from pyroute2 import IPRoute
-from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
@@ -140,6 +140,26 @@ def bad_options_are_refused_whole_and_explained():
             else:
                 raise AssertionError(f"{name} {value} was accepted")
             assert shown(box) == before, f"{name} {value} changed something"
+
+
+@test
+def instance_that_cannot_be_made_leaves_nothing():
+    with module("rust"), box_with_dummy() as box, box.entered(), IPRoute(ext_ack=True) as ip:
+        index = ip.link_lookup(ifname="d0")[0]
+        before = box.run("tc qdisc show dev d0")
+        for _ in range(100):
+            request = tcmsg()
+            request["index"], request["handle"], request["parent"] = index, 0x10000, TC_H_ROOT
+            request["attrs"] = [["TCA_KIND", "cake"],
+                                ["TCA_OPTIONS", {"attrs": [["TCA_CAKE_ATM", 3]]}]]
+            try:
+                ip.nlm_request(request, RTM_NEWQDISC,
+                               NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)
+            except NetlinkError as error:
+                assert error.code == errno.EINVAL, error
+            else:
+                raise AssertionError("it was made")
+        assert box.run("tc qdisc show dev d0") == before
 
 
 if __name__ == "__main__":
