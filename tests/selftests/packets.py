@@ -25,7 +25,6 @@ def upload(host, server, seconds=2):
     sink = server.serve()
     host.run("iperf3", "-c", server.address, "-t", str(seconds))
     sink.wait()
-    time.sleep(2)
 
 
 def drained(stats):
@@ -41,6 +40,7 @@ def packets_are_split_into_segments_or_sent_whole():
             qdisc = f"cake bandwidth 200mbit besteffort {words} overhead 34"
             with gso_line(which, qdisc) as (router, host, server):
                 upload(host, server)
+                time.sleep(2)
                 stats = qdisc_json(router, "wan")
                 drained(stats)
                 [tin] = stats["tins"]
@@ -209,6 +209,31 @@ def delays_of_many_seconds_are_shown_as_they_are():
     note(f"the last packets waited for {peaks['rust']:.2f} s, C says {peaks['c']:.2f} s")
     # A hundred packets of 1042 bytes take 13 s. The C module's AQM cuts so long an interval off.
     assert 12 < peaks["rust"] < 13.1, peaks
+
+
+def timers_fired():
+    """Timer interrupts so far."""
+    with open("/proc/timer_list", encoding="ascii") as file:
+        return sum(int(row.split(":")[1]) for row in file if "nr_events" in row)
+
+
+@test
+def queue_that_runs_empty_arms_no_timer():
+    """Pings while an upload's flow decays fire no more timers than pings long after it."""
+    extra = {}
+    for which in ("c", "rust"):
+        with module(which), line() as (router, [host], [server]):
+            router.run("tc qdisc add dev wan root cake bandwidth 20mbit besteffort")
+            upload(host, server)
+            fired = []
+            for _ in range(2):
+                before = timers_fired()
+                host.run("fping", "-c", "500", "-p", "2", "-q", server.address)
+                fired.append(timers_fired() - before)
+                time.sleep(30)
+        extra[which] = fired[0] - fired[1]
+        note(f"{which}: {fired[0]} timers, and {fired[1]} long after")
+    assert extra["rust"] < 60, extra
 
 
 def followed_rate(which):
