@@ -139,6 +139,8 @@ SCENARIOS = {
         Flow(0, 0, 4000, burst=20, gap=0.5), Flow(1, 1, 100, 100)]),
     "ECN": Scenario("bandwidth 2mbit besteffort", [
         Flow(0, 0, 1500, tos=ECT0), Flow(1, 1, 1500)]),
+    "ECN IPv6": Scenario("bandwidth 2mbit besteffort", [
+        Flow(0, 0, 1500, tos=ECT0, v6=True), Flow(1, 1, 1500, v6=True)]),
     "wash": Scenario("bandwidth 2mbit diffserv4 wash", CLASSES, differs=BURST),
     "ingress": Scenario("bandwidth 2mbit besteffort ingress", FOUR),
     "memory limit": Scenario("bandwidth 1mbit besteffort memlimit 40000", [

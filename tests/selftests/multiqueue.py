@@ -108,6 +108,26 @@ def rate_is_divided_among_busy_queues():
 
 
 @test
+def mq_above_cake_keeps_count():
+    for which in ("c", "rust"):
+        with pair(which) as (near, _):
+            near.run(*"tc qdisc add dev eth0 root handle 1: mq".split())
+            for queue in range(1, QUEUES + 1):
+                near.run("tc", "qdisc", "add", "dev", "eth0", "parent", f"1:{queue:x}", "cake",
+                         "bandwidth", "10mbit", "memlimit", "40000")
+            near.run("fping", "-c", "1", "-q", "192.0.2.2")
+            near.run(sys.executable, "-c", SENDER, "192.0.2.2", "9000", "60", "3", "0")
+            time.sleep(5)
+            rows = json.loads(near.run(TC, "-s", "-j", "qdisc", "show", "dev", "eth0"))
+            left = [(row["kind"], row["qlen"], row["backlog"]) for row in rows]
+            sent = sum(row["packets"] for row in rows if row["kind"] == "cake")
+            drops = sum(row["drops"] for row in rows if row["kind"] == "cake")
+        note(f"{which}: {sent} sent, {drops} dropped")
+        assert sent > 1000 and drops > 1000, rows
+        assert all((qlen, backlog) == (0, 0) for _, qlen, backlog in left), left
+
+
+@test
 def kernel_log_is_clean():
     assert not kernel_log(), kernel_log()
 

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from lab import line, main, module, note, plug, qdisc_json, run, test
+from lab import line, main, module, namespaces, note, qdisc_json, test
 
 
 @contextlib.contextmanager
@@ -209,6 +209,41 @@ def delays_of_many_seconds_are_shown_as_they_are():
     note(f"the last packets waited for {peaks['rust']:.2f} s, C says {peaks['c']:.2f} s")
     # A hundred packets of 1042 bytes take 13 s. The C module's AQM cuts so long an interval off.
     assert 12 < peaks["rust"] < 13.1, peaks
+
+
+# Sends ten frames with a code point behind each of some stacks of VLAN tags, and ten ARP requests.
+FRAMES = """
+import sys, time
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.sendrecv import sendp
+ether = Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01")
+v4 = IP(src="192.0.2.1", dst="192.0.2.2", tos=0xb8) / UDP(sport=1, dport=9) / b"x"
+v6 = IPv6(src="2001:db8::1", dst="2001:db8::2", tc=0xb8) / UDP(sport=1, dport=9) / b"x"
+frames = {"none": ether / v4, "one": ether / Dot1Q(vlan=5) / v4,
+          "two": ether / Dot1AD(vlan=7) / Dot1Q(vlan=5) / v4, "v6": ether / v6,
+          "v6 one": ether / Dot1Q(vlan=5) / v6,
+          "arp": Ether(dst="ff:ff:ff:ff:ff:ff") / ARP(pdst="192.0.2.9")}
+sendp([frames[sys.argv[1]]] * 10, iface="d0", verbose=False)
+"""
+
+
+@test
+def code_points_are_read_behind_tags():
+    """EF and ARP in Voice, behind no, one and two VLAN tags."""
+    for kind in ("none", "one", "two", "v6", "v6 one", "arp"):
+        seen = {}
+        for which in ("c", "rust"):
+            with module(which), namespaces("box") as [box]:
+                box.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1")
+                box.run("ip link add d0 type dummy")
+                box.run("ip link set d0 up")
+                box.run("tc qdisc add dev d0 root cake diffserv3")
+                box.run(sys.executable, "-c", FRAMES, kind)
+                seen[which] = [tin["sent_packets"] for tin in qdisc_json(box, "d0")["tins"]]
+        note(f"{kind}: C {seen['c']}, Rust {seen['rust']}")
+        assert seen["rust"] == [0, 0, 10], f"{kind}: {seen}"
 
 
 def timers_fired():
