@@ -7,9 +7,11 @@ itself; it must be ours.
 """
 
 import argparse
+import collections
 import dataclasses
 import json
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -175,6 +177,36 @@ def delays_and_rates_are_plausible():
     assert results_of_test, "there are none"
     found = doubts(results_of_test)
     assert not found, "\n".join(found)
+
+
+# Sends datagrams as fast as it can for some seconds.
+FLOOD = """
+import socket, sys, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    out.sendto(bytes(1000), (sys.argv[1], 9))
+    time.sleep(0.0005)
+"""
+
+
+@lab.test
+def drops_carry_their_reasons():
+    tracing = pathlib.Path("/sys/kernel/tracing")
+    with lab.line() as (router, [host], [server]):
+        router.run("tc qdisc add dev wan root cake bandwidth 2mbit memlimit 60000")
+        (tracing / "events/qdisc/qdisc_drop/enable").write_text("1", encoding="ascii")
+        host.run(sys.executable, "-c", FLOOD, server.address)
+        sink = server.serve()
+        host.run("iperf3", "-c", server.address, "-t", "3")
+        sink.wait()
+        (tracing / "events/qdisc/qdisc_drop/enable").write_text("0", encoding="ascii")
+        trace = (tracing / "trace").read_text(encoding="utf-8")
+        router.run("tc qdisc del dev wan root")
+    lab.run("rmmod sch_cake")
+    reasons = collections.Counter(re.findall(r"kind=cake .*reason=(\w+)", trace))
+    lab.note(dict(reasons))
+    assert {"OVERLIMIT", "CONGESTED", "FLOOD_PROTECTION"} <= set(reasons), reasons
 
 
 @lab.test
