@@ -5,6 +5,8 @@
 //! It ties the parts together and owns what all tins share: the link's clock, the memory limit and
 //! the length of the queue.
 
+mod report;
+
 use super::{
     autorate::Autorate,
     config::{AckFilter, Config},
@@ -14,7 +16,7 @@ use super::{
     packet::{DropReason, Packet, PacketQueue, Tag},
     random::Random,
     shaper::{LinkClock, Pace},
-    stats::{FlowStats, Lengths, QdiscStats, TinStats},
+    stats::Lengths,
     tin::{Served, Tin, TinParams},
     units::Nanos,
 };
@@ -167,7 +169,7 @@ where
         for mut packet in packets {
             packet.set_tag(Tag {
                 enqueued: now,
-                adjusted_len: adjusted_len(&self.config, &mut self.lengths, &packet),
+                adjusted_len: self.lengths.measure(&self.config.framing, &packet),
             });
             self.qlen = self.qlen.wrapping_add(1);
             bytes = bytes.wrapping_add(packet.len());
@@ -481,66 +483,4 @@ where
             }
         }
     }
-
-    /// A copy of the instance's statistics.
-    pub fn stats(&self) -> QdiscStats {
-        let Lengths {
-            average_offset,
-            counted,
-            adjusted,
-        } = self.lengths;
-        QdiscStats {
-            capacity_estimate: self.autorate.estimate(),
-            memory_limit: self.memory.limit,
-            memory_used: self.memory.max_used,
-            avg_netoff: average_offset.wrapping_add(1 << 15) >> 16,
-            max_netlen: u32::from(counted.1),
-            max_adjlen: u32::from(adjusted.1),
-            min_netlen: u32::from(counted.0),
-            min_adjlen: u32::from(adjusted.0),
-            active_queues: self.sharers,
-        }
-    }
-
-    /// A copy of the statistics of the tin at position `display`.
-    pub fn tin_stats(&mut self, display: u32, now: Nanos) -> Option<TinStats> {
-        let mode = self.config.flow_mode;
-        let at = self.config.preset.tin_at(display)?;
-        let tin = self.tins[at.at()].as_deref_mut()?;
-        tin.settle(mode, now);
-        Some(tin.stats())
-    }
-
-    /// A copy of the statistics of a flow in the tin at position `display`, if it is active.
-    pub fn flow_stats(&self, display: u32, flow: FlowIndex, now: Nanos) -> Option<FlowStats> {
-        let at = self.config.preset.tin_at(display)?;
-        self.tins[at.at()].as_deref()?.flow_stats(flow, now)
-    }
-
-    /// Whether a flow in the tin at position `display` is active.
-    pub fn is_flow_active(&self, display: u32, flow: FlowIndex, now: Nanos) -> bool {
-        let tin = self.config.preset.tin_at(display);
-        tin.and_then(|at| self.tins[at.at()].as_deref())
-            .is_some_and(|tin| tin.is_flow_active(flow, now))
-    }
-}
-
-/// Bytes that a packet occupies on the link. Notes its lengths for the statistics.
-#[inline]
-fn adjusted_len(config: &Config, lengths: &mut Lengths, packet: &impl Packet) -> u32 {
-    let offset = packet.network_offset();
-    let mut adjust = |len| {
-        let counted = config.framing.counted(len, offset);
-        let adjusted = config.framing.adjusted(counted);
-        lengths.add(counted, adjusted);
-        adjusted
-    };
-    let len = match packet.segments() {
-        None => adjust(packet.len()),
-        Some(segments) => adjust(segments.len)
-            .saturating_mul(segments.count.saturating_sub(1))
-            .saturating_add(adjust(segments.last_len)),
-    };
-    lengths.add_offset(offset);
-    len
 }

@@ -2,6 +2,8 @@
 
 //! Statistics as they leave the algorithm: plain copies in the units of the kernel's uapi.
 
+use super::{overhead::Framing, packet::Packet};
+
 /// A moving average: `shift` is the weight of a sample as a power of two.
 #[inline]
 pub const fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
@@ -64,16 +66,36 @@ impl Lengths {
         self.adjusted = Self::NONE;
     }
 
+    /// Bytes that a packet occupies on the link under `framing`. Its lengths are noted.
+    #[inline]
+    pub fn measure(&mut self, framing: &Framing, packet: &impl Packet) -> u32 {
+        let offset = packet.network_offset();
+        let mut adjust = |len| {
+            let counted = framing.counted(len, offset);
+            let adjusted = framing.adjusted(counted);
+            self.add(counted, adjusted);
+            adjusted
+        };
+        let len = match packet.segments() {
+            None => adjust(packet.len()),
+            Some(segments) => adjust(segments.len)
+                .saturating_mul(segments.count.saturating_sub(1))
+                .saturating_add(adjust(segments.last_len)),
+        };
+        self.add_offset(offset);
+        len
+    }
+
     /// Adds a packet's network header offset.
     #[inline]
-    pub fn add_offset(&mut self, offset: u32) {
+    fn add_offset(&mut self, offset: u32) {
         let sample = u64::from(offset) << 16;
         self.average_offset = ewma(u64::from(self.average_offset), sample, 8) as u32;
     }
 
     /// Adds a packet's lengths.
     #[inline]
-    pub fn add(&mut self, counted: u32, adjusted: u32) {
+    fn add(&mut self, counted: u32, adjusted: u32) {
         let widen = |(low, high): (u16, u16), len: u32| {
             let len = len.min(u32::from(u16::MAX)) as u16;
             (low.min(len), high.max(len))
