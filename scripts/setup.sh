@@ -47,7 +47,15 @@ take() {
 	local name=$1 started=$SECONDS
 	! is_done "$name" || return 0
 	printf 'setup: %s …\n' "$name"
-	"make_$name" >"$cache/log/$name.log" 2>&1 </dev/null || {
+	# Not as a condition, in which the shell would go on after an error.
+	set +e
+	(
+		set -e
+		"make_$name"
+	) >"$cache/log/$name.log" 2>&1 </dev/null
+	local status=$?
+	set -e
+	[ "$status" -eq 0 ] || {
 		tail -n 20 "$cache/log/$name.log" >&2
 		die "$name failed; the whole log is $cache/log/$name.log"
 	}
@@ -56,20 +64,23 @@ take() {
 	printf 'setup: %s done in %d s\n' "$name" $((SECONDS - started))
 }
 
+# Whether this machine can do it, before anything is changed.
 check_host() {
 	[ "$(id -u)" -eq 0 ] || die "must be root: try sudo make setup"
 	command -v apt-get >/dev/null || die "needs Debian 12 or later: there is no apt-get"
 	unshare --mount true 2>/dev/null || die "may not make mount namespaces: run it outside of a container or with --privileged"
-	local mirror_wanted free
-	mirror_wanted=$(mirror)
-	[ -n "$mirror_wanted" ] || die "apt knows no Debian mirror: set one in /etc/apt/sources.list and run apt-get update"
-	free=$(df --output=avail -BG "$cache" | tail -n 1 | tr -dc 0-9)
+	local from place free
+	from=$(mirror)
+	[ -n "$from" ] || die "apt knows no Debian mirror: set one in /etc/apt/sources.list and run apt-get update"
+	place=$cache
+	while [ ! -d "$place" ]; do place=$(dirname "$place"); done
+	[ -w "$place" ] || die "cannot write to $cache: set CAKE_CACHE"
+	free=$(df --output=avail -BG "$place" | tail -n 1 | tr -dc 0-9)
 	[ -e "$stamps/uml" ] || [ "$free" -ge 10 ] || die "needs 10 GB in $cache, there are $free: free some or set CAKE_CACHE"
-	command -v mmdebstrap >/dev/null || {
-		apt-get install -y mmdebstrap >"$cache/log/mmdebstrap.log" 2>&1 ||
-			{ apt-get update && apt-get install -y mmdebstrap; } >"$cache/log/mmdebstrap.log" 2>&1 ||
-			die "needs mmdebstrap: apt-get install mmdebstrap (is the network there?)"
-	}
+	/usr/lib/apt/apt-helper -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 \
+		-o Acquire::Retries=1 download-file "$from/dists/$release/Release" /dev/shm/cake-release \
+		>/dev/null 2>&1 || die "cannot reach apt's mirror: is the network there?"
+	rm -f /dev/shm/cake-release
 }
 
 # The mirror that the host's own apt uses.
@@ -88,6 +99,8 @@ apt() {
 make_rootfs() {
 	local from
 	from=$(mirror)
+	command -v mmdebstrap >/dev/null || apt-get install -y mmdebstrap ||
+		{ apt-get update && apt-get install -y mmdebstrap; }
 	# These have put things into the one that goes.
 	rm -f "$stamps/"{packages,tc,kernel,uml}
 	rm -rf "$rootfs" "$rootfs.new"
@@ -192,15 +205,6 @@ make_uml() {
 		make O=/kernel/uml INSTALL_MOD_PATH=/ modules_install'
 }
 
-mkdir -p "$cache/log" "$stamps" 2>/dev/null || die "cannot write to $cache: set CAKE_CACHE"
-
-# Two at once wait for each other.
-exec 9>"$cache/lock"
-flock --nonblock 9 || {
-	printf 'setup: another one is at work, waiting for it\n'
-	flock 9
-}
-
 version=
 [ "${1-}" = --update ] || version=$(cat "$cache/version" 2>/dev/null || true)
 if [ -n "$version" ]; then
@@ -210,6 +214,15 @@ if [ -n "$version" ]; then
 fi
 
 check_host
+mkdir -p "$cache/log" "$stamps" 2>/dev/null || die "cannot write to $cache: set CAKE_CACHE"
+
+# Two at once wait for each other.
+exec 9>"$cache/lock"
+flock --nonblock 9 || {
+	printf 'setup: another one is at work, waiting for it\n'
+	flock 9
+}
+
 for step in $steps; do
 	# The rootfs knows the package index.
 	if [ "$step" = kernel ] && [ -z "$version" ]; then
