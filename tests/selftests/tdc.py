@@ -25,7 +25,7 @@ def run(name, tc):
     """The results of a suite: whether each is well, and its name."""
     cases = f"tc-tests/qdiscs/{name}.json"
     expected = len(json.loads(pathlib.Path(DIRECTORY, cases).read_text(encoding="utf-8")))
-    command = ["python3", "tdc.py", "-n", "-o", "/tmp/tdc.tap", "-f", cases, "-p", tc]
+    command = ["python3", "tdc.py", "-n", "--outfile", "/tmp/tdc.tap", "-f", cases, "-p", tc]
     done = subprocess.run(command, cwd=DIRECTORY, capture_output=True, text=True, check=False)
     found = [RESULT.match(line) for line in done.stdout.splitlines()]
     results = [(not match[1] and "skip" not in match[3].lower(), f"{name} {match[3]}")
