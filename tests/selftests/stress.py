@@ -105,7 +105,7 @@ def discipline_is_replaced_under_traffic():
                     router.run(f"tc qdisc replace dev wan root cake {mode}")
                     router.run("tc qdisc replace dev wan root pfifo limit 100")
 
-        loses_nothing(play, 50 if short() else 500, noise=3072)
+        loses_nothing(play, 50 if short() else 200, noise=3072)
 
 
 @test
