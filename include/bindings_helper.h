@@ -36,5 +36,7 @@ static const u32 RUST_CONST_HELPER_FLOW_DISSECTOR_F_STOP_AT_FLOW_LABEL =
 static const bool RUST_CONST_HELPER_HAS_NF_CONNTRACK = IS_ENABLED(CONFIG_NF_CONNTRACK);
 static const netdev_features_t RUST_CONST_HELPER_NETIF_F_GSO_MASK = NETIF_F_GSO_MASK;
 
+#include "uapi/linux/pkt_sched_cake.h"
+
 /* Inline functions wrapped in src/net/helpers.c. */
 #include "../src/net/helpers.h"

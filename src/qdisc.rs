@@ -8,3 +8,4 @@ pub(crate) mod cake_mq;
 mod classify;
 mod dump;
 mod packet;
+mod tins;

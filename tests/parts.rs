@@ -7,7 +7,7 @@ mod support;
 use cake::cake::{
     cobalt::{Blue, CobaltParams, CobaltState, Verdict},
     config::Config,
-    diffserv::Preset,
+    diffserv::{Classes, Preset},
     dissect::{self, Addresses, FlowKeys, ETH_P_ARP, ETH_P_IP, ETH_P_IPV6},
     hash::{ways, FlowMode, Known},
     index::{FlowIndex, TinIndex},
@@ -31,7 +31,17 @@ const PARAMS: CobaltParams = CobaltParams {
 
 /// The tins of all 64 code points, a row for each precedence.
 fn map(preset: Preset) -> Vec<String> {
-    let tin = |point: u8| preset.classify(point).at().to_string();
+    let config = Config {
+        preset,
+        ..Config::default()
+    };
+    map_of(&config)
+}
+
+/// The same under a whole configuration.
+fn map_of(config: &Config) -> Vec<String> {
+    let classes = Classes::of(config);
+    let tin = |point: u8| classes.tin(point).at().to_string();
     (0..8)
         .map(|row| (0..8).map(|column| tin(row * 8 + column)).collect())
         .collect()
@@ -271,15 +281,15 @@ fn tin_clock_gives_credit_for_idleness_up_to_the_burst() {
     let mut clock = TinClock::default();
     clock.wake(Nanos(1000), 100);
     assert_eq!(clock.next(), Nanos(900));
-    clock.charge(Nanos(1000), 80);
+    clock.charge(Nanos(1000), 100, 80);
     assert!(clock.next() <= Nanos(1000));
-    clock.charge(Nanos(1000), 80);
+    clock.charge(Nanos(1000), 100, 80);
     assert!(clock.next() > Nanos(1000));
     assert_eq!(clock.next(), Nanos(1060));
     // Sending on others' bandwidth runs up no debt beyond one packet.
-    clock.charge(Nanos(1000), 80);
+    clock.charge(Nanos(1000), 100, 80);
     assert_eq!(clock.next(), Nanos(1080));
-    clock.charge(Nanos(1000), 80);
+    clock.charge(Nanos(1000), 100, 80);
     assert_eq!(clock.next(), Nanos(1080));
 }
 

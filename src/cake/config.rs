@@ -5,7 +5,12 @@
 //! Only what was set is kept here. What follows from it (paces, quanta, targets of tins) is
 //! derived once for each change by [`crate::cake::diffserv`] and [`crate::cake::tin`].
 
-use super::{diffserv::Preset, hash::FlowMode, overhead::Framing};
+use super::{
+    diffserv::{CodePoints, Preset},
+    hash::FlowMode,
+    index::{TinIndex, MAX_TINS},
+    overhead::Framing,
+};
 
 /// Default assumed round-trip time in microseconds, CoDel's interval (RFC 8289, section 4.2).
 pub const DEFAULT_RTT_US: u32 = 100_000;
@@ -24,6 +29,46 @@ pub enum AckFilter {
     Conservative,
     /// One newer acknowledgement must remain.
     Aggressive,
+}
+
+/// Up to where a tin keeps its priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Threshold {
+    /// As the preset says.
+    #[default]
+    Preset,
+    /// A rate in bytes per second, at least [`Threshold::MIN_RATE`].
+    Rate(u64),
+    /// Parts per million of the bandwidth, 1 to [`Threshold::WHOLE`].
+    Share(u32),
+}
+
+impl Threshold {
+    /// The least rate in bytes per second.
+    pub const MIN_RATE: u64 = 64;
+    /// The share that is the whole bandwidth.
+    pub const WHOLE: u32 = 1_000_000;
+}
+
+/// What the owner set for one tin. The default is to leave it to the preset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TinConfig {
+    /// The threshold.
+    pub threshold: Threshold,
+    /// COBALT's target in microseconds; 0 is derived from the threshold.
+    pub target_us: u32,
+    /// COBALT's interval in microseconds, above the target; 0 is derived from both.
+    pub interval_us: u32,
+    /// How far in bytes the tin may run ahead of its threshold after idling, at most
+    /// [`TinConfig::MAX_BURST`].
+    pub burst: Option<u32>,
+    /// Code points that go to this tin, whatever the preset says. No other tin names them.
+    pub code_points: CodePoints,
+}
+
+impl TinConfig {
+    /// The largest burst in bytes.
+    pub const MAX_BURST: u32 = 1 << 20;
 }
 
 /// The configuration of one instance.
@@ -57,6 +102,8 @@ pub struct Config {
     pub split_gso: bool,
     /// Bits of the firewall mark that name a tin; 0 is none.
     pub fwmark: u32,
+    /// Settings of single tins.
+    pub tins: [TinConfig; MAX_TINS],
 }
 
 impl Default for Config {
@@ -76,11 +123,46 @@ impl Default for Config {
             framing: Framing::default(),
             split_gso: true,
             fwmark: 0,
+            tins: [TinConfig::default(); MAX_TINS],
         }
     }
 }
 
 impl Config {
+    /// The settings of `tin`.
+    #[inline]
+    pub fn tin(&self, tin: TinIndex) -> &TinConfig {
+        &self.tins[tin.at()]
+    }
+
+    /// The settings of `tin`, to be changed.
+    pub fn tin_mut(&mut self, tin: TinIndex) -> &mut TinConfig {
+        &mut self.tins[tin.at()]
+    }
+
+    /// Changes the preset. The tins of another one are others, so that their settings go.
+    pub fn set_preset(&mut self, preset: Preset) {
+        if preset != self.preset {
+            self.preset = preset;
+            self.tins = [TinConfig::default(); MAX_TINS];
+        }
+    }
+
+    /// The part of the configuration that one of `sharers` instances takes: rates are divided.
+    pub fn shared_by(&self, sharers: u32) -> Self {
+        let divide = |rate: u64| rate / u64::from(sharers.max(1));
+        let mut part = *self;
+        if self.bandwidth != 0 {
+            part.bandwidth = divide(self.bandwidth).max(1);
+        }
+        for tin in &mut part.tins {
+            if let Threshold::Rate(rate) = &mut tin.threshold {
+                *rate = divide(*rate).max(Threshold::MIN_RATE);
+            }
+        }
+        part
+    }
+
     /// The memory limit in bytes for a device whose largest packet has `mtu` bytes.
     ///
     /// Without a setting it is four times the bandwidth-delay product, at least 4 MiB, and never

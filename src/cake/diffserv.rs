@@ -6,39 +6,91 @@
 //! threshold is no limit: a tin above it keeps its bandwidth as long as nobody else wants it, but
 //! loses its priority.
 
-use super::index::{TinIndex, MAX_TINS};
+use super::{
+    config::Config,
+    index::{TinIndex, MAX_TINS}, //
+};
 
-/// The code points that the presets know by name.
-mod dscp {
-    pub(super) const DF: u8 = 0;
-    pub(super) const LE: u8 = 1;
+/// Declares the code points that have names, and a table of these.
+macro_rules! code_points {
+    ($($(#[$doc:meta])* $name:ident = $value:literal, $word:literal;)*) => {
+        mod dscp {
+            $($(#[$doc])* pub(super) const $name: u8 = $value;)*
+        }
+
+        /// Code points and the names that RFC 4594, RFC 5865 and RFC 8622 give them.
+        pub const NAMES: &[(&str, u8)] = &[$(($word, $value)),*];
+    };
+}
+
+code_points! {
+    DF = 0, "df";
+    LE = 1, "le";
     /// RFC 1349's "maximize throughput".
-    pub(super) const TOS_THROUGHPUT: u8 = 2;
+    TOS_THROUGHPUT = 2, "tos2";
     /// RFC 1349's "minimize delay".
-    pub(super) const TOS_DELAY: u8 = 4;
-    pub(super) const CS1: u8 = 8;
-    pub(super) const AF11: u8 = 10;
-    pub(super) const AF12: u8 = 12;
-    pub(super) const AF13: u8 = 14;
-    pub(super) const CS2: u8 = 16;
-    pub(super) const AF21: u8 = 18;
-    pub(super) const AF22: u8 = 20;
-    pub(super) const AF23: u8 = 22;
-    pub(super) const CS3: u8 = 24;
-    pub(super) const AF31: u8 = 26;
-    pub(super) const AF32: u8 = 28;
-    pub(super) const AF33: u8 = 30;
-    pub(super) const CS4: u8 = 32;
-    pub(super) const AF41: u8 = 34;
-    pub(super) const AF42: u8 = 36;
-    pub(super) const AF43: u8 = 38;
-    pub(super) const CS5: u8 = 40;
-    pub(super) const VA: u8 = 44;
-    pub(super) const EF: u8 = 46;
-    pub(super) const CS6: u8 = 48;
-    pub(super) const CS7: u8 = 56;
+    TOS_DELAY = 4, "tos4";
+    CS1 = 8, "cs1";
+    AF11 = 10, "af11";
+    AF12 = 12, "af12";
+    AF13 = 14, "af13";
+    CS2 = 16, "cs2";
+    AF21 = 18, "af21";
+    AF22 = 20, "af22";
+    AF23 = 22, "af23";
+    CS3 = 24, "cs3";
+    AF31 = 26, "af31";
+    AF32 = 28, "af32";
+    AF33 = 30, "af33";
+    CS4 = 32, "cs4";
+    AF41 = 34, "af41";
+    AF42 = 36, "af42";
+    AF43 = 38, "af43";
+    CS5 = 40, "cs5";
+    VA = 44, "va";
+    EF = 46, "ef";
+    CS6 = 48, "cs6";
+    CS7 = 56, "cs7";
 }
 use dscp::*;
+
+/// The name of a six-bit code point, if it has one.
+pub fn name_of(dscp: u8) -> Option<&'static str> {
+    NAMES
+        .iter()
+        .find(|(_, point)| *point == dscp)
+        .map(|(name, _)| *name)
+}
+
+/// A set of code points, bit n for code point n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CodePoints(pub u64);
+
+impl CodePoints {
+    /// Whether the set holds none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the set holds a six-bit code point.
+    pub const fn contains(self, dscp: u8) -> bool {
+        self.0 >> (dscp & (CODE_POINTS as u8 - 1)) & 1 != 0
+    }
+
+    /// The code points that are in both sets.
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The first code point.
+    pub const fn first(self) -> Option<u8> {
+        if self.is_empty() {
+            return None;
+        }
+        Some(self.0.trailing_zeros() as u8)
+    }
+}
 
 /// Code points in a DiffServ field.
 const CODE_POINTS: usize = 64;
@@ -47,6 +99,32 @@ pub const NETWORK_CONTROL: u8 = CS7;
 
 /// A tin for each code point.
 type Map = [u8; CODE_POINTS];
+
+/// The tins of all code points under a configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Classes(Map);
+
+impl Classes {
+    /// The preset's map, and over it what the tins' settings name.
+    pub fn of(config: &Config) -> Self {
+        let mut map = *config.preset.map();
+        for tin in config.preset.tins() {
+            let named = config.tin(tin).code_points;
+            for (entry, dscp) in map.iter_mut().zip(0..CODE_POINTS as u8) {
+                if named.contains(dscp) {
+                    *entry = tin.at() as u8;
+                }
+            }
+        }
+        Self(map)
+    }
+
+    /// The tin for a six-bit code point.
+    #[inline]
+    pub fn tin(&self, dscp: u8) -> TinIndex {
+        TinIndex::new(u32::from(self.0[usize::from(dscp) & (CODE_POINTS - 1)]))
+    }
+}
 
 /// A map that sends each `(tin, code points)` where it says and all others to `default`.
 const fn map(default: u8, rules: &[(u8, &[u8])]) -> Map {
@@ -159,22 +237,31 @@ impl Preset {
         }))
     }
 
-    /// The tin for a six-bit code point.
-    #[inline]
-    pub fn classify(self, dscp: u8) -> TinIndex {
-        let map = match self {
+    fn map(self) -> &'static Map {
+        match self {
             Self::Besteffort => &BESTEFFORT,
             Self::Precedence => &PRECEDENCE,
             Self::Diffserv3 => &DIFFSERV3,
             Self::Diffserv4 => &DIFFSERV4,
             Self::Diffserv8 => &DIFFSERV8,
-        };
-        TinIndex::new(u32::from(map[usize::from(dscp) & (CODE_POINTS - 1)]))
+        }
+    }
+
+    /// The names of the tins in display order, for people.
+    pub const fn tin_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Besteffort => &["tin0"],
+            Self::Diffserv3 => &["bulk", "besteffort", "voice"],
+            Self::Diffserv4 => &["bulk", "besteffort", "video", "voice"],
+            Self::Precedence | Self::Diffserv8 => &[
+                "tin0", "tin1", "tin2", "tin3", "tin4", "tin5", "tin6", "tin7",
+            ],
+        }
     }
 
     /// What `tin` gets of `bandwidth` bytes per second.
     pub fn spec(self, tin: TinIndex, bandwidth: u64) -> TinSpec {
-        let best_effort = self.classify(DF);
+        let best_effort = Classes(*self.map()).tin(DF);
         let (threshold, quantum) = match self {
             Self::Besteffort => (bandwidth, u16::MAX),
             Self::Precedence | Self::Diffserv8 => {

@@ -10,7 +10,7 @@ mod report;
 use super::{
     autorate::Autorate,
     config::{AckFilter, Config},
-    diffserv::Preset,
+    diffserv::{Classes, Preset},
     hash::FlowHashes,
     index::{FlowIndex, TinIndex, MAX_TINS},
     packet::{DropReason, Packet, PacketQueue, Tag},
@@ -70,6 +70,7 @@ struct Memory {
 /// One instance of CAKE. `Q` is a queue of packets and `B` the box of a tin.
 pub struct Scheduler<Q, B> {
     config: Config,
+    classes: Classes,
     clock: LinkClock,
     pace: Pace,
     /// Whose turn it is in unlimited mode.
@@ -100,6 +101,7 @@ where
     pub fn new(config: Config, mtu: u32, tins: Tins<B>, seed: u64) -> Self {
         let mut new = Self {
             config,
+            classes: Classes::of(&config),
             clock: LinkClock::default(),
             pace: Pace::default(),
             current: TinIndex::FIRST,
@@ -134,6 +136,12 @@ where
     #[inline]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The tins of all code points.
+    #[inline]
+    pub fn classes(&self) -> &Classes {
+        &self.classes
     }
 
     /// Queues an arrival: `packets` is the packet itself or what it was split into.
@@ -268,7 +276,7 @@ where
                     tin.charge(flow, len);
                     tin.relax();
                     if !self.pace.is_unlimited() {
-                        tin.clock.charge(now, tin.params.pace.duration(len));
+                        tin.charge_clock(now, len);
                         self.clock.sent(self.pace.duration(len));
                     }
                     self.forget(&packet);
@@ -369,7 +377,7 @@ where
         }
         self.clock.dropped(self.pace.duration(len));
         if let Some(tin) = self.tins[at.at()].as_deref_mut() {
-            tin.clock.charge(now, tin.params.pace.duration(len));
+            tin.charge_clock(now, len);
         }
     }
 
@@ -399,6 +407,7 @@ where
         }
         let recount = config.flow_mode != self.config.flow_mode;
         self.config = config;
+        self.classes = Classes::of(&config);
         self.mtu = mtu;
         let mut spare: Tins<B> = [const { None }; MAX_TINS];
         for (i, fresh) in fresh.into_iter().enumerate() {
@@ -468,10 +477,7 @@ where
     /// those of the whole link, on which a packet takes no longer for it.
     fn derive(&mut self) {
         let whole = self.config;
-        let mut part = whole;
-        if whole.bandwidth != 0 {
-            part.bandwidth = (whole.bandwidth / u64::from(self.sharers.max(1))).max(1);
-        }
+        let part = whole.shared_by(self.sharers);
         self.memory.limit = whole.memory_limit(self.mtu);
         self.pace = Pace::of_rate(part.bandwidth);
         for at in whole.preset.tins() {

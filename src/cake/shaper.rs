@@ -10,11 +10,14 @@
 //! Each tin has a clock of its own, moving at the tin's threshold rate. It never holds a packet
 //! back; it tells whether the tin keeps its priority.
 
-use super::units::{Nanos, NSEC_PER_SEC};
+use super::{
+    config::Threshold,
+    units::{Nanos, NSEC_PER_SEC}, //
+};
 
 /// Rates below this, in bytes per second, are taken as this, so that the link unwedges in
 /// reasonable time.
-const MIN_RATE: u64 = 64;
+const MIN_RATE: u64 = Threshold::MIN_RATE;
 /// A pace has at most this many bits, so that its product with any packet length fits in 64.
 const PACE_BITS: u32 = 34;
 
@@ -124,11 +127,12 @@ impl TinClock {
 
     /// Charges a packet that took `duration` nanoseconds.
     ///
-    /// A tin that sends on bandwidth which others leave idle runs up no debt beyond one packet.
+    /// A tin that sends on bandwidth which others leave idle runs up no debt beyond one packet. One
+    /// that higher tins kept waiting catches up on no more than `credit` nanoseconds.
     #[inline]
-    pub fn charge(&mut self, now: Nanos, duration: u64) {
+    pub fn charge(&mut self, now: Nanos, credit: u64, duration: u64) {
         if self.next < now {
-            self.next = self.next.after(duration);
+            self.next = self.next.max(now.before(credit)).after(duration);
         } else {
             self.next = self.next.max(now.after(duration));
         }

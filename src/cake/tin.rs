@@ -292,6 +292,13 @@ impl<Q: PacketQueue> Tin<Q> {
         self.deficit = self.deficit.saturating_sub_unsigned(len);
     }
 
+    /// Charges `len` bytes to the tin's threshold.
+    #[inline]
+    pub fn charge_clock(&mut self, now: Nanos, len: u32) {
+        let TinParams { pace, credit, .. } = self.params;
+        self.clock.charge(now, credit, pace.duration(len));
+    }
+
     /// Notes that a packet left without an overflow.
     #[inline]
     pub fn relax(&mut self) {

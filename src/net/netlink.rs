@@ -12,6 +12,7 @@ use core::{
 };
 use kernel::{
     error::to_result,
+    fmt,
     prelude::*,
     transmute::AsBytes, //
 };
@@ -51,6 +52,30 @@ impl ExtAck<'_> {
         self.explain(reason, error)
     }
 
+    /// Explains that `attribute` is refused because of `reason`, of which at most 79 bytes are
+    /// kept. Returns `error` for the caller to fail with.
+    #[must_use]
+    pub(crate) fn refuse_for(
+        &mut self,
+        attribute: Attribute<'_>,
+        reason: fmt::Arguments<'_>,
+        error: Error,
+    ) -> Error {
+        let Some(extack) = self.0 else { return error };
+        // SAFETY: By the type's invariants, and nobody else uses the buffer.
+        let text = unsafe { &mut (*extack.as_ptr())._msg_buf };
+        let mut text = Text { text, len: 0 };
+        // What does not fit is cut off.
+        let _ = fmt::Write::write_fmt(&mut text, reason);
+        let message = text.finish();
+        // SAFETY: By the type's invariants; the message is part of what is pointed to.
+        unsafe {
+            (*extack.as_ptr()).bad_attr = attribute.0.as_ptr();
+            (*extack.as_ptr())._msg = message;
+        }
+        error
+    }
+
     /// Explains that the request is refused because of `reason`, and returns `error`.
     #[must_use]
     pub(crate) fn explain(&mut self, reason: &'static CStr, error: Error) -> Error {
@@ -60,6 +85,33 @@ impl ExtAck<'_> {
             unsafe { (*extack.as_ptr())._msg = reason.as_char_ptr() };
         }
         error
+    }
+}
+
+/// Text under construction that ends in a zero.
+struct Text<'a> {
+    text: &'a mut [c_char],
+    len: usize,
+}
+
+impl Text<'_> {
+    fn finish(self) -> *const c_char {
+        if let Some(end) = self.text.get_mut(self.len) {
+            *end = 0;
+        }
+        self.text.as_ptr()
+    }
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let last = self.text.len().saturating_sub(1);
+        let free = self.text.get_mut(self.len..last).ok_or(fmt::Error)?;
+        for (to, from) in free.iter_mut().zip(more.bytes()) {
+            *to = from as c_char;
+        }
+        self.len = self.len.saturating_add(more.len()).min(last);
+        Ok(())
     }
 }
 
@@ -100,6 +152,18 @@ impl<'a> Attribute<'a> {
         self.bytes().first_chunk().copied().map(u64::from_ne_bytes)
     }
 
+    /// The attribute's type.
+    pub(crate) fn kind(&self) -> u32 {
+        // SAFETY: By the type's invariants.
+        u32::from(unsafe { (*self.0.as_ptr()).nla_type } & bindings::NLA_TYPE_MASK as u16)
+    }
+
+    /// The attributes that this one nests, in their order; [`None`] stands for what is no whole
+    /// attribute, and is the last.
+    pub(crate) fn children(&self) -> Children<'a> {
+        Children(self.bytes())
+    }
+
     /// The attributes that this one nests, by type, after `policy`. Types above it are ignored.
     ///
     /// # Errors
@@ -129,6 +193,35 @@ impl<'a> Attribute<'a> {
         Ok(Attributes(found.map(|attribute| {
             NonNull::new(attribute).map(|attribute| Attribute(attribute, PhantomData))
         })))
+    }
+}
+
+/// The attributes in a piece of a message.
+pub(crate) struct Children<'a>(&'a [u8]);
+
+impl<'a> Iterator for Children<'a> {
+    type Item = Option<Attribute<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        const HEADER: usize = size_of::<bindings::nlattr>();
+        const ALIGN: usize = bindings::NLA_ALIGNTO as usize;
+        let bytes = self.0;
+        if bytes.is_empty() {
+            return None;
+        }
+        self.0 = &[];
+        let Some(len) = bytes.first_chunk().copied().map(u16::from_ne_bytes) else {
+            return Some(None);
+        };
+        let len = usize::from(len);
+        if len < HEADER || len > bytes.len() {
+            return Some(None);
+        }
+        self.0 = bytes.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
+        // INVARIANT: The attribute lies whole within the bytes, which start where attributes are
+        // aligned.
+        let attribute = NonNull::from(bytes).cast();
+        Some(Some(Attribute(attribute, PhantomData)))
     }
 }
 

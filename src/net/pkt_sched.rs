@@ -2,7 +2,8 @@
 
 //! Numbers of the user-space interface of CAKE.
 //!
-//! C header: [`include/uapi/linux/pkt_sched.h`](srctree/include/uapi/linux/pkt_sched.h)
+//! C header: [`include/uapi/linux/pkt_sched.h`](srctree/include/uapi/linux/pkt_sched.h), and for
+//! what is added here `include/uapi/linux/pkt_sched_cake.h` beside these sources.
 
 pub(crate) use super::bindings::{
     CAKE_ACK_AGGRESSIVE,
@@ -58,6 +59,12 @@ pub(crate) use super::bindings::{
     TCA_CAKE_STATS_P_DROP,
     TCA_CAKE_STATS_TIN_STATS,
     TCA_CAKE_TARGET,
+    TCA_CAKE_TINS,
+    TCA_CAKE_TIN_BURST,
+    TCA_CAKE_TIN_DSCP,
+    TCA_CAKE_TIN_INTERVAL,
+    TCA_CAKE_TIN_PAD,
+    TCA_CAKE_TIN_RESET,
     TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS,
     TCA_CAKE_TIN_STATS_AVG_DELAY_US,
     TCA_CAKE_TIN_STATS_BACKLOG_BYTES,
@@ -79,6 +86,10 @@ pub(crate) use super::bindings::{
     TCA_CAKE_TIN_STATS_WAY_COLLISIONS,
     TCA_CAKE_TIN_STATS_WAY_INDIRECT_HITS,
     TCA_CAKE_TIN_STATS_WAY_MISSES,
+    TCA_CAKE_TIN_TARGET,
+    TCA_CAKE_TIN_THRESH_RATE64,
+    TCA_CAKE_TIN_THRESH_SHARE,
+    TCA_CAKE_TIN_UNSPEC,
     TCA_CAKE_WASH,
     TCA_OPTIONS,
     TC_H_MAJ_MASK,

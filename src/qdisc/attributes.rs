@@ -2,6 +2,7 @@
 
 //! Options: from netlink attributes to the configuration.
 
+use super::tins;
 use crate::{
     cake::{
         config::AckFilter,
@@ -158,7 +159,10 @@ pub(super) fn apply(
     extack: &mut ExtAck<'_>,
 ) -> Result<Config> {
     let attributes = options.nested(&POLICY, extack)?;
-    let mut request = Request { attributes, extack };
+    let mut request = Request {
+        attributes,
+        extack: &mut *extack,
+    };
 
     let bandwidth = request.attributes.get(TCA_CAKE_BASE_RATE64);
     if let Some(rate) = bandwidth.and_then(|found| found.u64()) {
@@ -187,12 +191,14 @@ pub(super) fn apply(
     request.u32(TCA_CAKE_FWMARK, &mut config.fwmark);
     config.rtt_us = config.rtt_us.max(1);
     config.target_us = config.target_us.max(1);
+    let mut preset = config.preset;
     request.named(
         TCA_CAKE_DIFFSERV_MODE,
-        &mut config.preset,
+        &mut preset,
         &PRESETS,
         c"TCA_CAKE_DIFFSERV_MODE: no such mode",
     )?;
+    config.set_preset(preset);
     request.named(
         TCA_CAKE_ACK_FILTER,
         &mut config.ack_filter,
@@ -232,5 +238,6 @@ pub(super) fn apply(
     if request.attributes.get(TCA_CAKE_RAW).is_some() {
         config.framing.raw = true;
     }
+    tins::apply(&mut config, options, extack)?;
     Ok(config)
 }

@@ -224,7 +224,8 @@ impl Qdisc for Cake {
         }
         let Self { scheduler, key, .. } = &*self;
         let config = scheduler.config();
-        let (tin, hashes) = classify(config, key, queue.handle(), class, &mut packet);
+        let classes = scheduler.classes();
+        let (tin, hashes) = classify(config, classes, key, queue.handle(), class, &mut packet);
         let arrival = Arrival {
             now: now(),
             tin,

@@ -4,7 +4,7 @@
 
 use crate::{
     cake::{
-        diffserv::Preset,
+        diffserv::{Classes, Preset},
         dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, HEADER_LEN},
         hash::{FlowMode, Known},
         index::TinIndex,
@@ -27,6 +27,7 @@ use crate::{
 #[inline]
 pub(super) fn classify(
     config: &Config,
+    classes: &Classes,
     key: &SipKey,
     handle: u32,
     class: Option<u32>,
@@ -38,7 +39,7 @@ pub(super) fn classify(
     let dscp = dissect::dscp(protocol, header);
     let named = class.map(Known::from_class).unwrap_or_default();
     let hashes = hashes(config, key, protocol, header, named, packet);
-    let tin = named_tin(config, handle, packet).unwrap_or_else(|| config.preset.classify(dscp));
+    let tin = named_tin(config, handle, packet).unwrap_or_else(|| classes.tin(dscp));
     if config.wash && dscp != 0 {
         wash(protocol, packet);
     }

@@ -2,7 +2,10 @@
 
 //! Dumps: configuration and statistics to netlink attributes.
 
-use super::attributes::{number_of, ACK_FILTERS, CELLS, FLOW_MODES, PRESETS};
+use super::{
+    attributes::{number_of, ACK_FILTERS, CELLS, FLOW_MODES, PRESETS},
+    tins, //
+};
 use crate::{
     cake::{
         index::MAX_TINS,
@@ -42,7 +45,8 @@ pub(super) fn config(message: &mut Message<'_>, config: &Config) -> Result {
         m.put_u32(TCA_CAKE_ATM, number_of(&CELLS, framing.cells))?;
         m.put_u32(TCA_CAKE_MPU, framing.mpu.into())?;
         m.put_u32(TCA_CAKE_SPLIT_GSO, config.split_gso.into())?;
-        m.put_u32(TCA_CAKE_FWMARK, config.fwmark)
+        m.put_u32(TCA_CAKE_FWMARK, config.fwmark)?;
+        tins::dump(m, config)
     })
 }
 
