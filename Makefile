@@ -7,10 +7,10 @@ MO ?=
 # Kbuild's own variables (V, ARCH, CROSS_COMPILE, CC, LLVM, CLIPPY, INSTALL_MOD_PATH) pass through.
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(MO))
 
-.PHONY: all modules modules_install install clean help
+.PHONY: all modules modules_install plugin plugin_install install clean help
 .PHONY: setup enter demo test test-quick test-differential
 
-all: modules
+all: modules plugin
 
 # A kernel without Rust, or whose headers lack the Rust metadata, cannot take the module.
 .PHONY: check-kdir
@@ -28,12 +28,30 @@ modules: check-kdir
 modules_install: check-kdir
 	$(kbuild) modules_install
 
-install: modules_install
+# Where tc looks for plugins, and man for pages.
+TC_LIB_DIR ?= $(firstword $(wildcard /usr/lib/*-linux-gnu*/tc /usr/lib64/tc) /usr/lib/tc)
+MANDIR ?= /usr/share/man
+
+# What teaches tc to set single tins. The second name serves a tc that does not know cake_mq.
+plugin:
+	cargo build --quiet --release --locked -p q_cake
+	mkdir -p build/tc
+	cp "$${CARGO_TARGET_DIR:-target}/release/libq_cake.so" build/tc/q_cake.so
+	ln -sf q_cake.so build/tc/q_cake_mq.so
+
+# As root, but not built as root: what make plugin made is installed as it is.
+plugin_install:
+	@test -e build/tc/q_cake.so || { echo "build/tc/q_cake.so is missing: run make plugin first" >&2; exit 1; }
+	install -D -m 644 build/tc/q_cake.so $(DESTDIR)$(TC_LIB_DIR)/q_cake.so
+	ln -sf q_cake.so $(DESTDIR)$(TC_LIB_DIR)/q_cake_mq.so
+	install -D -m 644 src/tc/tc-cake-tins.8 $(DESTDIR)$(MANDIR)/man8/tc-cake-tins.8
+
+install: modules_install plugin_install
 	depmod
 
 clean:
 	$(if $(wildcard $(KDIR)),$(kbuild) clean)
-	rm -rf build
+	rm -rf build target
 
 setup:
 	scripts/setup.sh $(if $(UPDATE),--update)
@@ -55,9 +73,10 @@ test-differential:
 
 help:
 	@echo 'For a kernel of yours (KDIR=, default: the one that runs; V=1 shows commands):'
-	@echo '  make                  build sch_cake.ko'
+	@echo '  make                  build sch_cake.ko and the plugin for tc'
 	@echo '  make modules_install  install it under updates/, where it precedes the stock module'
-	@echo '  make install          the same, and depmod'
+	@echo '  make plugin_install   install the plugin where tc looks, and its man page'
+	@echo '  make install          all of that, and depmod'
 	@echo '  make clean            remove what was built'
 	@echo 'In test machines that make setup makes (as root, on Debian):'
 	@echo '  make demo             see the module shape a 2 Mbit line in the stock kernel'
