@@ -80,7 +80,7 @@ part_quick() {
 	mapfile -t shells < <(cd "$project" && ls scripts/*.sh .ci/run)
 	check "sources are formatted" in_rootfs rustfmt --check --edition 2021 "${sources[@]}"
 	check "shell scripts are clean" in_rootfs shellcheck -x "${shells[@]}"
-	check "host code is clean to clippy" in_rootfs cargo clippy --quiet --all-targets -- -D warnings
+	check "host code is clean to clippy" in_rootfs cargo clippy --quiet --workspace --all-targets -- -D warnings
 	check "a kernel without CONFIG_RUST is refused" refuses_kernel_without "without CONFIG_RUST" \
 		CONFIG_NET_SCHED=y
 	check "a kernel without Rust metadata is refused" refuses_kernel_without "rust/libkernel.rmeta" \
@@ -101,15 +101,22 @@ no_panics() {
 part_build() {
 	check "module builds for User Mode Linux" "$project/scripts/build.sh" uml
 	check "module builds for the stock kernel" "$project/scripts/build.sh" stock
+	check "plugin for tc builds" "$project/scripts/build.sh" tc
 	check "stock object refers to no panic" no_panics build/stock/sch_cake.o
 	check "kernel code is clean to clippy" "$project/scripts/build.sh" clippy
 }
 
 uml=("$project/scripts/uml.sh" --timeout 3600)
 
+# What the tests in machines need.
+need_builds() {
+	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
+	[ -e "$project/build/tc/q_cake.so" ] || "$project/scripts/build.sh" tc
+}
+
 # shellcheck disable=SC2086 # $length may be nothing
 part_uml() {
-	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
+	need_builds
 	ktap basic "${uml[@]}" python3 tests/selftests/basic.py
 	ktap show "${uml[@]}" python3 tests/selftests/show.py
 	ktap classes "${uml[@]}" --time-travel python3 tests/selftests/classes.py
@@ -118,6 +125,8 @@ part_uml() {
 	ktap parents "${uml[@]}" --time-travel python3 tests/selftests/parents.py
 	ktap multiqueue "${uml[@]}" --time-travel python3 tests/selftests/multiqueue.py
 	ktap clients "${uml[@]}" --time-travel python3 tests/selftests/clients.py
+	ktap tins "${uml[@]}" --time-travel python3 tests/selftests/tins.py
+	ktap plugin "${uml[@]}" --time-travel python3 tests/selftests/plugin.py $length
 	ktap stress "${uml[@]}" python3 tests/selftests/stress.py $length
 	ktap seed "${uml[@]}" --time-travel python3 tests/selftests/seed.py $length
 	ktap shaper "${uml[@]}" --time-travel python3 tests/selftests/shaper.py $length
@@ -127,12 +136,12 @@ part_uml() {
 
 # shellcheck disable=SC2086 # $length may be nothing
 part_differential() {
-	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
+	need_builds
 	ktap differential "${uml[@]}" --time-travel python3 tests/selftests/differential.py $length
 }
 
 part_tdc() {
-	[ -e "$project/build/uml/sch_cake.ko" ] || "$project/scripts/build.sh" uml
+	need_builds
 	ktap tdc "${uml[@]}" python3 tests/selftests/tdc.py
 }
 

@@ -18,6 +18,10 @@ import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODULES = ("c", "rust")
+# Where the plugin for tc is: what scripts/build.sh tc made.
+PLUGIN = os.environ.get("CAKE_PLUGIN", str(HERE.parents[1] / "build/tc"))
+# The release's own tc, and the newest.
+TCS = ("/usr/sbin/tc", "/opt/iproute2/usr/sbin/tc")
 
 _tests = []
 _arguments = argparse.Namespace(short=False)
@@ -79,6 +83,13 @@ def run(*command, check=True, **options):
     if check and done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
+
+
+def with_plugin():
+    """The environment in which tc finds the plugin."""
+    if not os.path.exists(f"{PLUGIN}/q_cake.so"):
+        raise RuntimeError(f"{PLUGIN}/q_cake.so is missing: build it with scripts/build.sh tc")
+    return {**os.environ, "TC_LIB_DIR": PLUGIN}
 
 
 def tc(*command, **options):
