@@ -118,7 +118,7 @@ fn burst_is_time_at_the_threshold() {
 #[test]
 fn code_points_go_where_they_are_sent() {
     let mut config = with_voice(TinConfig {
-        code_points: CodePoints(1 << 32 | 1 << 8),
+        code_points: CodePoints((1 << 32) | (1 << 8)),
         ..TinConfig::default()
     });
     config.tin_mut(BULK).code_points = CodePoints(1 << 46);

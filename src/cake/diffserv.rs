@@ -75,7 +75,7 @@ impl CodePoints {
 
     /// Whether the set holds a six-bit code point.
     pub const fn contains(self, dscp: u8) -> bool {
-        self.0 >> (dscp & (CODE_POINTS as u8 - 1)) & 1 != 0
+        (self.0 >> (dscp & (CODE_POINTS as u8 - 1))) & 1 != 0
     }
 
     /// The code points that are in both sets.

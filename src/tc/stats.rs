@@ -158,7 +158,8 @@ fn table(tins: &[Attributes<'_>]) {
         3 => tc::text("                   Bulk  Best Effort        Voice\n"),
         4 => tc::text("                   Bulk  Best Effort        Video        Voice\n"),
         count => {
-            let names: String = (0..count).map(|i| format!("        Tin {i}")).collect();
+            let names: Vec<_> = (0..count).map(|i| format!("        Tin {i}")).collect();
+            let names = names.concat();
             tc::text(&format!("          {names}{end}"));
         }
     }

@@ -222,14 +222,14 @@ fn code_points(list: &str) -> Result<u64, String> {
                     )
                 })?,
         };
-        Ok(points | 1 << point)
+        Ok(points | (1 << point))
     })
 }
 
 /// The names of code points, or their numbers.
 pub fn names(points: u64) -> Vec<String> {
     (0..64u8)
-        .filter(|point| points >> point & 1 != 0)
+        .filter(|point| (points >> point) & 1 != 0)
         .map(|point| diffserv::name_of(point).map_or(point.to_string(), str::to_owned))
         .collect()
 }

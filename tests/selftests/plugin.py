@@ -73,7 +73,8 @@ ODD = ["bandwidth 1969230bit", "bandwidth 0", "mpu 0", "rtt 0", "memlimit 0", "f
 def requests_are_tcs_own_byte_for_byte():
     with module("rust"), box_with_dummy() as box, box.entered(), requests() as taken:
         for tc in TCS:
-            for words in dict.fromkeys(KEYWORDS + TIN_MODES + CHANGES + ODD):
+            wordings = list(dict.fromkeys(ODD + KEYWORDS + TIN_MODES + CHANGES))
+            for words in wordings[:: 3 if short() and tc != TCS[0] else 1]:
                 sent = []
                 for environment in (None, with_plugin()):
                     box.run(tc, *f"qdisc replace dev d0 root handle 1: cake {words}".split(),
@@ -154,7 +155,7 @@ def random_words(generator):
 def what_is_printed_can_be_typed_back():
     generator = random.Random(4)
     with module("rust"), box_with_dummy() as box:
-        for words in [*KEYWORDS, *ODD, SEED, *(random_words(generator) for _ in range(100))]:
+        for words in [*KEYWORDS, *ODD, SEED, *(random_words(generator) for _ in range(20 if short() else 200))]:
             plugged(box, f"qdisc add dev d0 root handle 1: cake {words}")
             first = plugged(box, "-j qdisc show dev d0")
             text = plugged(box, "qdisc show dev d0").split(" refcnt 2 ")[1]
