@@ -10,7 +10,7 @@ Runs all tests, or those of the parts named; --full means longer runs, and more 
   build   the module for both kernels, with lints; no panic in the object
   uml     the kernel selftests in User Mode Linux
   differential  the same traffic through the C module and ours, in User Mode Linux
-  tdc     upstream's cake.json and cake_mq.json in User Mode Linux
+  tdc     upstream's cake.json and cake_mq.json, and our tins.json, in User Mode Linux
   stock   the demo as assertions, and cake.json, in the distribution's kernel
 Prints a line for each test and 'N passed, N failed' at the end." "$@"
 
@@ -126,6 +126,7 @@ part_uml() {
 	ktap multiqueue "${uml[@]}" --time-travel python3 tests/selftests/multiqueue.py
 	ktap clients "${uml[@]}" --time-travel python3 tests/selftests/clients.py
 	ktap tins "${uml[@]}" --time-travel python3 tests/selftests/tins.py
+	ktap manual "${uml[@]}" python3 tests/selftests/manual.py
 	ktap plugin "${uml[@]}" --time-travel python3 tests/selftests/plugin.py $length
 	ktap stress "${uml[@]}" python3 tests/selftests/stress.py $length
 	ktap seed "${uml[@]}" --time-travel python3 tests/selftests/seed.py $length

@@ -42,7 +42,7 @@ def seconds():
 
 def ping(host, server, tos=UNMARKED, period=16, size=150):
     """Starts a stream of pings, one every `period` ms, and lets them come back late."""
-    return host.start("fping", "-q", "-b", str(size), "-p", str(period), "-t", "4000", "-O", tos,
+    return host.start("fping", "-q", "-b", str(size), "-p", str(period), "-i", "1", "-t", "4000", "-O", tos,
                       "-c", str(int(seconds() * 1000 / period)), server.address)
 
 
@@ -57,8 +57,8 @@ def delays(stream):
 
 
 def in_order(streams):
-    """What came of several streams, the least worst delay first."""
-    return sorted(map(delays, streams), key=lambda row: row["max_ms"])
+    """What came of several streams, the least worst delay first; one that was lost whole is last."""
+    return sorted(map(delays, streams), key=lambda row: row["max_ms"] or float("inf"))
 
 
 class Transfer:
@@ -89,7 +89,7 @@ def shape(router, words):
 def warm_up(hosts, server):
     """Has everybody know everybody's address."""
     for host in hosts:
-        host.run("fping", "-c", "2", "-p", "16", "-q", server.address)
+        host.run("fping", "-c", "2", "-p", "16", "-t", "2000", "-q", server.address)
 
 
 def play_games(which, words, tos, uplink=True):

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Upstream's own tests of the qdiscs, from tc-testing; one that is skipped has failed.
+"""Tests in the form of upstream's tc-testing: its own of the qdiscs, and ours of single tins.
+
+One that is skipped has failed.
 
 TC_TESTING names the kernel's tools/testing/selftests/tc-testing.
 """
@@ -13,17 +15,32 @@ import re
 import subprocess
 import sys
 
-from lab import kernel_log, module
+from lab import HERE, TCS, kernel_log, module, with_plugin
 
-# For each discipline a tc that knows it. cake_mq's cases need netdevsim.
-SUITES = {"cake": "/usr/sbin/tc", "cake_mq": "/opt/iproute2/usr/sbin/tc"}
+# For each suite its cases and a tc that knows the words. cake_mq's cases need netdevsim.
+SUITES = {
+    "cake": ("tc-tests/qdiscs/cake.json", TCS[0]),
+    "cake_mq": ("tc-tests/qdiscs/cake_mq.json", TCS[1]),
+    "tins": (f"{HERE.parent}/tdc/tins.json", TCS[0]),
+}
 DIRECTORY = os.environ.get("TC_TESTING", "/kernel/source/tools/testing/selftests/tc-testing")
 RESULT = re.compile(r"(not )?ok (\d+) (.*)")
 
 
-def run(name, tc):
+def plugged(tc):
+    """A program that runs tc with the plugin: tdc hands no environment on."""
+    program = pathlib.Path("/tmp/tc")
+    program.write_text(f'#!/bin/sh\nTC_LIB_DIR={with_plugin()["TC_LIB_DIR"]} exec {tc} "$@"\n',
+                       encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+def run(name):
     """The results of a suite: whether each is well, and its name."""
-    cases = f"tc-tests/qdiscs/{name}.json"
+    cases, tc = SUITES[name]
+    if name == "tins":
+        tc = plugged(tc)
     expected = len(json.loads(pathlib.Path(DIRECTORY, cases).read_text(encoding="utf-8")))
     command = ["python3", "tdc.py", "-n", "--outfile", "/tmp/tdc.tap", "-f", cases, "-p", tc]
     done = subprocess.run(command, cwd=DIRECTORY, capture_output=True, text=True, check=False)
@@ -42,7 +59,7 @@ def main():
     if not os.path.exists(f"{DIRECTORY}/tdc.py"):
         sys.exit(f"there is no tdc.py in {DIRECTORY}: set TC_TESTING")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="default: both")
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="default: all")
     suites = parser.parse_args().suites or list(SUITES)
     print("KTAP version 1")
     results = []
@@ -50,7 +67,7 @@ def main():
         for name in suites:
             if name == "cake_mq":
                 subprocess.run(["modprobe", "netdevsim"], check=True)
-            results += run(name, SUITES[name])
+            results += run(name)
         if "cake_mq" in suites:
             subprocess.run(["rmmod", "netdevsim"], check=True)
     log = kernel_log()
