@@ -7,8 +7,8 @@ MO ?=
 # Kbuild's own variables (V, ARCH, CROSS_COMPILE, CC, LLVM, CLIPPY, INSTALL_MOD_PATH) pass through.
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(MO))
 
-.PHONY: all modules modules_install plugin plugin_install install clean help
-.PHONY: setup enter demo test test-quick test-differential
+.PHONY: all modules modules_install plugin plugin_install plugin_remove install clean help
+.PHONY: setup enter demo experiments test test-quick test-differential
 
 all: modules plugin
 
@@ -46,6 +46,9 @@ plugin_install:
 	ln -sf q_cake.so $(DESTDIR)$(TC_LIB_DIR)/q_cake_mq.so
 	install -D -m 644 src/tc/tc-cake-tins.8 $(DESTDIR)$(MANDIR)/man8/tc-cake-tins.8
 
+plugin_remove:
+	rm -f $(addprefix $(DESTDIR)$(TC_LIB_DIR)/,q_cake.so q_cake_mq.so) $(DESTDIR)$(MANDIR)/man8/tc-cake-tins.8
+
 install: modules_install plugin_install
 	depmod
 
@@ -71,6 +74,9 @@ test-quick:
 test-differential:
 	scripts/test.sh --full differential
 
+experiments:
+	scripts/experiments.sh
+
 help:
 	@echo 'For a kernel of yours (KDIR=, default: the one that runs; V=1 shows commands):'
 	@echo '  make                  build sch_cake.ko and the plugin for tc'
@@ -83,5 +89,6 @@ help:
 	@echo '  make test             run all tests; FULL=1: longer runs, and more of them'
 	@echo '  make test-quick       run those that need no machine'
 	@echo '  make test-differential  send the same traffic through the C module and ours'
+	@echo '  make experiments      play what tuning a tin brings and costs; pictures in build/experiments'
 	@echo '  make setup            make the machines; UPDATE=1 takes a newer kernel'
 	@echo '  make enter            a shell in the tree where everything is built'

@@ -11,6 +11,7 @@ Runs all tests, or those of the parts named; --full means longer runs, and more 
   uml     the kernel selftests in User Mode Linux
   differential  the same traffic through the C module and ours, in User Mode Linux
   tdc     upstream's cake.json and cake_mq.json, and our tins.json, in User Mode Linux
+  experiments  the seed, a greedy flow and a hosted game, and what they must show
   stock   the demo as assertions, and cake.json, in the distribution's kernel
 Prints a line for each test and 'N passed, N failed' at the end." "$@"
 
@@ -141,6 +142,12 @@ part_differential() {
 	ktap differential "${uml[@]}" --time-travel python3 tests/selftests/differential.py $length
 }
 
+# shellcheck disable=SC2086 # $length may be nothing
+part_experiments() {
+	check "experiments are played and drawn" "$project/scripts/experiments.sh" $length seed greedy hosting
+	ktap experiments python3 "$project/tests/experiments/verdict.py"
+}
+
 part_tdc() {
 	need_builds
 	ktap tdc "${uml[@]}" python3 tests/selftests/tdc.py
@@ -158,7 +165,7 @@ if [ "${1-}" = --full ]; then
 	shift
 fi
 need_setup
-[ $# -gt 0 ] || set -- quick build uml differential tdc stock
+[ $# -gt 0 ] || set -- quick build uml differential experiments tdc stock
 for part in "$@"; do
 	declare -F "part_$part" >/dev/null || die "no part named $part; see --help"
 	started=$SECONDS

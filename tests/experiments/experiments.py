@@ -66,7 +66,7 @@ class Transfer:
 
     def __init__(self, host, server, *options, port=5201):
         self.sink = server.serve(port)
-        self.source = host.start("iperf3", "-J", "-c", server.address, "-p", str(port),
+        self.source = host.start("iperf3", "-J", "-l", "4K", "-c", server.address, "-p", str(port),
                                  "-t", str(seconds() + 1), *options)
 
     def end(self):

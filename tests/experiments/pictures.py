@@ -36,37 +36,41 @@ def save(figure, name):
     pyplot.close(figure)
 
 
-def bars(axes, labels, values, colors, unit="ms"):
-    """Horizontal bars from top to bottom, each with its value."""
+def bars(axes, labels, values, colors, form=".1f"):
+    """Horizontal bars from top to bottom, each with its value in ms."""
     places = range(len(labels))[::-1]
     axes.barh(places, values, color=colors, height=0.65)
     axes.set_yticks(places, labels)
     for place, value in zip(places, values):
-        axes.text(value, place, f" {value:.1f} {unit}", va="center", fontsize=9)
+        axes.text(value, place, f" {value:{form}} ms", va="center", fontsize=9)
     axes.set_xlim(0, max(values) * 1.18)
 
 
-def variants(name, title, limit, key):
+def variants(name, title, limit, key, form):
     """Worst delays of the variants of the seed."""
     rows = load(name)
     figure, axes = pyplot.subplots(figsize=(8, 3.6))
     labels = [f"{row['variant']} · {NAMES[row['module']]}" for row in rows]
     bars(axes, labels, [max(stream["max_ms"] for stream in row["streams"]) for row in rows],
-         [COLORS[row["module"]] for row in rows])
+         [COLORS[row["module"]] for row in rows], form)
     if limit:
         axes.axvline(limit, color="black", linewidth=1, linestyle=":")
         axes.text(limit, len(rows) - 0.4, f"limit {limit:.1f} ms", ha="center", fontsize=9)
     transfer = [row[key] for row in rows]
-    axes.set_xlabel(f"worst delay of three game streams in ms "
+    axes.set_xlabel("worst delay of three game streams in ms\n"
                     f"(the transfer beside them: {min(transfer):.2f} to {max(transfer):.2f} Mbit/s)")
     axes.set_title(title, pad=16)
     save(figure, name)
 
 
 def seed():
-    """The seed on the uplink and on the downlink."""
-    variants("seed", "Three games and an upload on 2 Mbit/s", LIMIT_MS, "upload_mbit")
-    variants("downlink", "Three games and a download on 40 Mbit/s", None, "download_mbit")
+    """The seed on the uplink."""
+    variants("seed", "Three games and an upload on 2 Mbit/s", LIMIT_MS, "upload_mbit", ".1f")
+
+
+def downlink():
+    """The seed on the downlink."""
+    variants("downlink", "Three games and a download on 40 Mbit/s", None, "download_mbit", ".2f")
 
 
 def share():
@@ -96,7 +100,7 @@ def share():
 def greedy():
     """Who suffers from a greedy marked flow."""
     rows = load("greedy")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.2), sharey=True, width_ratios=[2, 1])
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.8), sharey=True, width_ratios=[2, 1])
     labels = [f"{'greedy EF' if row['greedy'] else 'none'} · {NAMES[row['module']]}, burst {row['burst']}"
               for row in rows]
     places = range(len(rows))[::-1]
@@ -109,7 +113,7 @@ def greedy():
             left.text(value, place + offset / 1.3, f" {value:.1f}", va="center", fontsize=8)
     left.set_yticks(places, labels)
     left.set_xlabel("worst delay in ms")
-    left.legend(frameon=False, loc="lower right", fontsize=8)
+    left.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     left.set_title("What others suffer from a flow at 10 × Voice's threshold")
     lefts = [0.0] * len(rows)
     for key, color in (("upload_mbit", "#8da0cb"), ("greedy_mbit", "#e78ac3")):
@@ -118,7 +122,7 @@ def greedy():
                    label=key.removesuffix("_mbit"))
         lefts = [a + b for a, b in zip(lefts, values)]
     right.set_xlabel("Mbit/s")
-    right.legend(frameon=False, fontsize=8, loc="lower left")
+    right.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     save(figure, "greedy")
 
 
@@ -141,21 +145,18 @@ def target():
     axes.set_xlabel("mean round-trip time of the upload in ms (30 ms without a queue)")
     axes.set_ylabel("throughput in Mbit/s")
     axes.set_title("Best Effort's target (beside each point, in ms) and interval at 2 Mbit/s")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     save(figure, "target")
 
 
 def hosting():
     """The console that hosts."""
     rows = load("hosting")
-    figure, axes = pyplot.subplots(figsize=(8, 2.4))
-    labels = [f"{row['words'] or 'as preset'} · {NAMES[row['module']]}" for row in rows]
+    figure, axes = pyplot.subplots(figsize=(8, 2.8))
+    labels = [f"{row['words'] or 'as preset'} · {NAMES[row['module']]}\n{row['game']['lost']} packets "
+              f"lost, upload {row['upload_mbit']:.2f} Mbit/s" for row in rows]
     bars(axes, labels, [row["game"]["max_ms"] or 0 for row in rows],
          [COLORS[row["module"]] for row in rows])
-    for place, row in zip(range(len(rows))[::-1], rows):
-        axes.text(0.99, place - 0.33, f"{row['game']['lost']} packets lost · upload "
-                  f"{row['upload_mbit']:.2f} Mbit/s", transform=axes.get_yaxis_transform(),
-                  ha="right", va="center", fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(1, 20000)
     axes.set_xlabel("worst delay of the game in ms, logarithmic")
@@ -184,9 +185,10 @@ def call():
 
 
 def main():
-    """Draws all of them."""
-    for draw in (seed, share, greedy, target, hosting, call):
-        draw()
+    """Draws those that were played."""
+    for draw in (seed, downlink, share, greedy, target, hosting, call):
+        if (OUT / f"{draw.__name__}.json").exists():
+            draw()
     print("\n".join(sorted(str(path.relative_to(OUT.parents[1])) for path in OUT.glob("*.svg"))))
 
 

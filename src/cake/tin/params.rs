@@ -24,8 +24,9 @@ pub struct TinParams {
     pub pace: Pace,
     /// How far in nanoseconds the tin may run ahead of its threshold after idling.
     pub burst: u64,
-    /// How far in nanoseconds the tin may lag behind its threshold and catch up later: its burst,
-    /// and the time that a full-size packet in front of it takes on the link.
+    /// How far in nanoseconds a tin that others keep waiting may lag behind its threshold and catch
+    /// up later: its burst, and the time that a full-size packet in front of it takes on the link.
+    /// Without a burst there is no bound, as in the C module.
     pub credit: u64,
     /// The tin's weight in unlimited mode, in bytes a round.
     pub quantum: u16,
@@ -71,7 +72,10 @@ impl TinParams {
             threshold,
             pace,
             burst,
-            credit: burst.saturating_add(Pace::of_rate(config.bandwidth).duration(mtu)),
+            credit: match burst {
+                0 => u64::MAX,
+                burst => burst.saturating_add(Pace::of_rate(config.bandwidth).duration(mtu)),
+            },
             quantum,
             flow_quantum: match threshold {
                 0 => MAX_QUANTUM as u16,
