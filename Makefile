@@ -8,7 +8,7 @@ MO ?=
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(MO))
 
 .PHONY: all modules modules_install plugin plugin_install plugin_remove install clean help
-.PHONY: setup enter demo experiments test test-quick test-differential
+.PHONY: setup enter demo bench experiments test test-quick test-differential
 
 all: modules plugin
 
@@ -74,6 +74,9 @@ test-quick:
 test-differential:
 	scripts/test.sh --full differential
 
+bench:
+	scripts/vm.sh --timeout 1800 --icount python3 tests/bench/packets.py --where stock
+
 experiments:
 	scripts/experiments.sh
 
@@ -90,5 +93,6 @@ help:
 	@echo '  make test-quick       run those that need no machine'
 	@echo '  make test-differential  send the same traffic through the C module and ours'
 	@echo '  make experiments      play what tuning a tin brings and costs; pictures in build/experiments'
+	@echo '  make bench            count the instructions that a packet costs in each mode, both modules'
 	@echo '  make setup            make the machines; UPDATE=1 takes a newer kernel'
 	@echo '  make enter            a shell in the tree where everything is built'

@@ -15,7 +15,7 @@ use cake::cake::{
     Decision, Nanos,
 };
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use support::{Link, TestPacket};
 
 fn preset() -> impl Strategy<Value = Preset> {
@@ -309,5 +309,47 @@ proptest! {
             prop_assert!(sent + dropped <= lens.iter().map(|len| u64::from(*len)).sum());
         }
         prop_assert!(link.now >= Nanos(1));
+    }
+
+    /// Without a shaper tins take turns by deficit round robin, as in a plain model of it that
+    /// visits each tin in each round.
+    #[test]
+    fn tins_take_turns_by_weight(
+        events in prop::collection::vec((0u32..4, 1u32..=1514, 0u32..4), 1..300),
+    ) {
+        const QUANTA: [i32; 4] = [1024, 64, 512, 256];
+        let mut link = Link::new(Config { preset: Preset::Diffserv4, ..Config::default() });
+        let (mut deficits, mut waiting) = ([0i32; 4], [const { VecDeque::new() }; 4]);
+        let (mut active, mut current) = ([false; 4], 0);
+        for (number, (tin, len, take)) in events.iter().enumerate() {
+            let _ = link.send(TinIndex::new(*tin), TestPacket::new(*tin, number as u64, *len));
+            waiting[*tin as usize].push_back(*len);
+            active[*tin as usize] = true;
+            for _ in 0..*take {
+                let expected = (0..10_000).find_map(|_| {
+                    if waiting.iter().all(VecDeque::is_empty) {
+                        return Some(None);
+                    }
+                    if active[current] && deficits[current] >= 0 {
+                        let Some(len) = waiting[current].pop_front() else {
+                            active[current] = false;
+                            return None;
+                        };
+                        deficits[current] -= len as i32;
+                        return Some(Some(current as u32));
+                    }
+                    if deficits[current] <= 0 {
+                        deficits[current] += QUANTA[current];
+                    }
+                    current = (current + 1) % 4;
+                    None
+                });
+                let sent = match link.dequeue() {
+                    Decision::Send(packet) => Some(packet.flow),
+                    _ => None,
+                };
+                prop_assert_eq!(Some(sent), expected);
+            }
+        }
     }
 }

@@ -62,3 +62,45 @@ impl TinIndex {
         (self.0 & (MAX_TINS as u8 - 1)) as usize
     }
 }
+
+/// A set of tins, bit n for tin n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct TinSet(u8);
+
+impl TinSet {
+    /// Adds a tin.
+    #[inline]
+    pub fn insert(&mut self, tin: TinIndex) {
+        self.0 |= 1 << tin.at();
+    }
+
+    /// Takes a tin out.
+    #[inline]
+    pub fn remove(&mut self, tin: TinIndex) {
+        self.0 &= !(1 << tin.at());
+    }
+
+    /// The tin, if there is exactly one.
+    #[inline]
+    pub fn only(self) -> Option<TinIndex> {
+        self.0
+            .is_power_of_two()
+            .then_some(TinIndex::new(self.0.trailing_zeros()))
+    }
+}
+
+/// The tins in order.
+impl Iterator for TinSet {
+    type Item = TinIndex;
+
+    #[inline]
+    fn next(&mut self) -> Option<TinIndex> {
+        if self.0 == 0 {
+            return None;
+        }
+        let tin = TinIndex::new(self.0.trailing_zeros());
+        self.remove(tin);
+        Some(tin)
+    }
+}

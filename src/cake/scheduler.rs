@@ -5,6 +5,7 @@
 //! It ties the parts together and owns what all tins share: the link's clock, the memory limit and
 //! the length of the queue.
 
+mod choice;
 mod report;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     config::{AckFilter, Config},
     diffserv::{Classes, Preset},
     hash::FlowHashes,
-    index::{FlowIndex, TinIndex, MAX_TINS},
+    index::{FlowIndex, TinIndex, TinSet, MAX_TINS},
     packet::{DropReason, Packet, PacketQueue, Tag},
     random::Random,
     shaper::{LinkClock, Pace},
@@ -75,6 +76,10 @@ pub struct Scheduler<Q, B> {
     pace: Pace,
     /// Whose turn it is in unlimited mode.
     current: TinIndex,
+    /// Rounds in which nobody but `current` had packets, for which the others are due their quanta.
+    solo_rounds: u32,
+    /// The tins that have flows in their rotations.
+    active: TinSet,
     qlen: u32,
     backlog: u32,
     memory: Memory,
@@ -105,6 +110,8 @@ where
             clock: LinkClock::default(),
             pace: Pace::default(),
             current: TinIndex::FIRST,
+            solo_rounds: 0,
+            active: TinSet::default(),
             qlen: 0,
             backlog: 0,
             memory: Memory::default(),
@@ -120,13 +127,13 @@ where
         new
     }
 
-    /// Packets in the queue. The kernel keeps a count of its own.
-    #[allow(dead_code)]
+    /// Packets in the queue.
+    #[inline]
     pub fn qlen(&self) -> u32 {
         self.qlen
     }
 
-    /// Bytes in the queue, likewise.
+    /// Bytes in the queue. The kernel keeps a count of its own.
     #[allow(dead_code)]
     pub fn backlog(&self) -> u32 {
         self.backlog
@@ -185,6 +192,7 @@ where
             tin.push(flow, packet);
         }
         tin.activate(mode, flow, now, &mut self.random);
+        self.active.insert(at);
         self.backlog = self.backlog.wrapping_add(bytes);
         let redundant = match self.config.ack_filter {
             AckFilter::Off => None,
@@ -257,9 +265,17 @@ where
         let ingress = self.config.ingress;
         loop {
             let tin = self.tins[at.at()].as_deref_mut()?;
-            let (flow, served) = tin.serve(mode, ingress, now, &mut self.random)?;
+            let Some((flow, served)) = tin.serve(mode, ingress, now, &mut self.random) else {
+                self.active.remove(at);
+                return None;
+            };
             match served {
-                Served::Empty => return None,
+                Served::Empty => {
+                    if !tin.is_active() {
+                        self.active.remove(at);
+                    }
+                    return None;
+                }
                 Served::Dropped(packet, reason) => {
                     self.forget(&packet);
                     if ingress {
@@ -284,51 +300,6 @@ where
                 }
             }
         }
-    }
-
-    /// In shaped mode: the highest tin within its threshold, else the one that will be first.
-    #[inline]
-    fn choose_by_priority(&self, now: Nanos) -> Option<TinIndex> {
-        let mut best: Option<(Nanos, TinIndex)> = None;
-        for at in self.config.preset.tins() {
-            let Some(tin) = self.tins[at.at()].as_deref() else {
-                continue;
-            };
-            if !tin.is_active() {
-                continue;
-            }
-            let next = tin.clock.next();
-            let earlier = match best {
-                None => true,
-                Some((best, _)) => next <= best,
-            };
-            if earlier || next <= now {
-                best = Some((next, at));
-            }
-        }
-        best.map(|(_, at)| at)
-    }
-
-    /// In unlimited mode: deficit round robin over the tins.
-    #[inline]
-    fn choose_by_weight(&mut self) -> Option<TinIndex> {
-        let count = self.config.preset.tin_count();
-        let mut idle = 0;
-        while idle < count {
-            let at = self.current;
-            let tin = self.tins[at.at()].as_deref_mut()?;
-            let active = tin.is_active();
-            if active && tin.deficit >= 0 {
-                return Some(at);
-            }
-            if tin.deficit <= 0 {
-                tin.deficit = tin.deficit.saturating_add(i32::from(tin.params.quantum));
-            }
-            idle = if active { 0 } else { idle.wrapping_add(1) };
-            let next = at.at().wrapping_add(1);
-            self.current = TinIndex::new(if next < count { next as u32 } else { 0 });
-        }
-        None
     }
 
     /// Drops the head of the longest queue of all tins, and says which queue it was.
@@ -421,6 +392,7 @@ where
         if self.current.at() >= config.preset.tin_count() {
             self.current = TinIndex::FIRST;
         }
+        self.solo_rounds = 0;
         self.derive();
         if recount {
             for tin in self.tins.iter_mut().flatten() {
@@ -437,6 +409,12 @@ where
                     first.push(flow, packet);
                     first.activate(config.flow_mode, flow, now, &mut self.random);
                 }
+            }
+        }
+        self.active = TinSet::default();
+        for at in config.preset.tins() {
+            if self.tins[at.at()].as_deref().is_some_and(Tin::is_active) {
+                self.active.insert(at);
             }
         }
         spare

@@ -284,6 +284,31 @@ impl<Q: PacketQueue> Tin<Q> {
         Some((index, Served::Packet(packet)))
     }
 
+    /// Takes as many quanta of unlimited mode as pay off the tin's debt, and returns how many.
+    #[inline]
+    pub fn pay_off(&mut self) -> u32 {
+        if self.deficit >= 0 {
+            return 0;
+        }
+        let quantum = u32::from(self.params.quantum.max(1));
+        let rounds = self.deficit.unsigned_abs().div_ceil(quantum);
+        self.deficit = self
+            .deficit
+            .saturating_add_unsigned(rounds.wrapping_mul(quantum));
+        rounds
+    }
+
+    /// Takes the quanta of `rounds` in which the tin had no packets: until it is out of debt.
+    pub fn idle(&mut self, rounds: u32) {
+        if self.deficit > 0 {
+            return;
+        }
+        let quantum = u32::from(self.params.quantum.max(1));
+        let needed = (self.deficit.unsigned_abs() / quantum).wrapping_add(1);
+        let quanta = needed.min(rounds).wrapping_mul(quantum);
+        self.deficit = self.deficit.saturating_add_unsigned(quanta);
+    }
+
     /// Charges `len` bytes to a flow's and the tin's turn.
     #[inline]
     pub fn charge(&mut self, index: FlowIndex, len: u32) {

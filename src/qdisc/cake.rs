@@ -245,6 +245,10 @@ impl Qdisc for Cake {
     #[inline]
     fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb> {
         let this = self.get_mut();
+        // The kernel asks once more after the last packet; that is not worth a look at the clock.
+        if this.scheduler.qlen() == 0 {
+            return None;
+        }
         let now = now();
         if let Some(last) = this.shared {
             this.sync(last, now, queue);

@@ -2,7 +2,8 @@
 
 //! A packet in and out of the algorithm, over and over: for a tool that counts instructions.
 //!
-//! `scripts/bench.sh desk` runs it under callgrind.
+//!     cargo bench --bench instructions --no-run
+//!     valgrind --tool=callgrind --toggle-collect='*instructions*one*' PROGRAM flows
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -12,7 +13,6 @@ use cake::cake::{
     diffserv::Preset,
     dissect,
     hash::{FlowMode, Known},
-    index::TinIndex,
     siphash::SipKey,
 };
 use std::hint::black_box;
@@ -37,13 +37,14 @@ fn one(link: &mut Link, key: &SipKey, mode: FlowMode, header: &[u8], packet: Tes
     let hashes = keys.hashes(mode, key, &Known::default());
     let tin = link.scheduler.classes().tin(dissect::dscp(0x0800, header));
     let _ = link.enqueue(tin, hashes, packet);
-    black_box(link.dequeue());
-    black_box(link.dequeue());
-    let _ = black_box(TinIndex::FIRST);
+    let _ = black_box(link.dequeue());
+    let _ = black_box(link.dequeue());
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'));
     let (preset, mode) = match arguments.next().as_deref() {
         Some("flowblind") => (Preset::Besteffort, FlowMode::Flowblind),
         Some("flows") => (Preset::Besteffort, FlowMode::Flows),

@@ -50,7 +50,7 @@ def write(file, text):
 
 def prepare():
     """Makes the device, d0, and pktgen's thread for it."""
-    run("modprobe", "-a", "pktgen", "dummy", "sch_htb", "sch_fq_codel", "sch_fq")
+    run("modprobe", "-a", "pktgen", "dummy")
     run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
     run("ip", "link", "add", "d0", "type", "dummy")
     run("ip", "link", "set", "d0", "up")
@@ -77,8 +77,7 @@ def send(count, **options):
 
 def cost(qdisc, count, **options):
     """ns for each packet through `qdisc`; nothing is no qdisc at all."""
-    for line in qdisc or ["root noqueue"]:
-        run("tc", *f"qdisc replace dev d0 {line}".split())
+    run("tc", *f"qdisc replace dev d0 {qdisc or 'root noqueue'}".split())
     try:
         send(count // 10, **options)
         return send(count, **options)

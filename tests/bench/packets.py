@@ -12,7 +12,6 @@ import statistics
 from lines import cost, loaded, prepare, ratio
 
 CAKE = "root handle 1: cake"
-# Modes, and what a row is to be compared with where that is not the C module.
 MODES = {
     "flowblind": f"{CAKE} besteffort flowblind",
     "flows": f"{CAKE} besteffort flows",
@@ -24,12 +23,6 @@ MODES = {
     "dual-srchost 40gbit": f"{CAKE} besteffort dual-srchost bandwidth 40gbit",
     "dual-dsthost 40gbit": f"{CAKE} besteffort dual-dsthost bandwidth 40gbit",
     "diffserv4 triple-isolate 40gbit": f"{CAKE} diffserv4 triple-isolate bandwidth 40gbit",
-}
-PEERS = {
-    "fq_codel": ["root handle 1: fq_codel"],
-    "fq": ["root handle 1: fq"],
-    "htb + fq_codel 40gbit": [
-        "root handle 1: htb default 1", "parent 1:1 handle 2: fq_codel"],
 }
 
 
@@ -49,7 +42,7 @@ def main():
         for which in ("c", "rust"):
             with loaded(which):
                 for name, qdisc in modes.items():
-                    seen[name][which].append(cost([qdisc], arguments.count))
+                    seen[name][which].append(cost(qdisc, arguments.count))
         base = cost(None, arguments.count)
         for row in seen.values():
             row["base"].append(base)
