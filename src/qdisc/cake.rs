@@ -34,8 +34,9 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// A tin in memory of its own.
-type TinBox = KVBox<Tin<SkbQueue>>;
+/// A tin in memory of its own. It is 24 pages large; blocks of that size are rounded up to 32 and
+/// hard to come by on a small router that has been up for long, single pages are not.
+type TinBox = VBox<Tin<SkbQueue>>;
 
 /// An instance.
 pub(crate) struct Cake {
@@ -60,7 +61,7 @@ fn allocate(is_needed: impl Fn(TinIndex) -> bool) -> Result<Tins<TinBox>> {
     let mut tins = [const { None }; MAX_TINS];
     for (slot, tin) in tins.iter_mut().zip((0..MAX_TINS as u32).map(TinIndex::new)) {
         if is_needed(tin) {
-            *slot = Some(KVBox::init(Tin::init(), GFP_KERNEL)?);
+            *slot = Some(VBox::init(Tin::init(), GFP_KERNEL)?);
         }
     }
     Ok(tins)
