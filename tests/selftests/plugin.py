@@ -290,6 +290,10 @@ def cake_mq_is_served_in_any_tc():
             for row in rows:
                 assert row["options"]["tins"] == [
                     {"tin": "video", "thresh_share_ppm": 300000, "dscp": ["33"]}], row
+            for words in ("tin voice thresh 120%", "tin voice target 9ms interval 9ms",
+                          "nat tin video interval 1us tin bulk dscp 33"):
+                assert attempt(box, f"qdisc change dev q0 root cake_mq {words}", tc)[0] == 2, words
+            assert json.loads(plugged(box, "-s -j qdisc show dev q0", tc)) == rows
             children = [row for row in rows if row["kind"] == "cake"]
             assert all(row["tins"][2]["threshold_rate"] == 300000 for row in children), children
             box.run("tc qdisc del dev q0 root")
