@@ -66,7 +66,7 @@ class Transfer:
 
     def __init__(self, host, server, *options, port=5201):
         self.sink = server.serve(port)
-        self.source = host.start("iperf3", "-J", "-l", "4K", "-c", server.address, "-p", str(port),
+        self.source = host.start("iperf3", "-J", "-c", server.address, "-p", str(port),
                                  "-t", str(seconds() + 1), *options)
 
     def end(self):
@@ -192,7 +192,8 @@ def target():
             server.run("tc qdisc add dev eth0 root netem delay 30ms limit 10000")
             warm_up([host], server)
             shape(router, f"{UPLINK} diffserv3 {words}")
-            end = Transfer(host, server).end()
+            # Small blocks, for a fine throughput.
+            end = Transfer(host, server, "-l", "4K").end()
         rows.append({
             "module": which, "target_ms": setting and setting[0], "interval_ms": setting and setting[1],
             "upload_mbit": round(end["sum_received"]["bits_per_second"] / 1e6, 3),
