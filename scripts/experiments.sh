@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage_if_asked "usage: scripts/experiments.sh [--short] [NAME…]
 Plays the experiments in User Mode Linux with time travel, both modules in each, and writes
-build/experiments/NAME.json, .svg and .png. Without NAME: all of them, ten minutes or so." "$@"
+build/experiments/NAME.json, .svg and .png. Without NAME: all of them, some five minutes." "$@"
 
 need_setup
 "$project/scripts/build.sh" uml

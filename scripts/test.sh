@@ -145,7 +145,7 @@ part_differential() {
 # shellcheck disable=SC2086 # $length may be nothing
 part_experiments() {
 	check "experiments are played and drawn" "$project/scripts/experiments.sh" $length seed greedy hosting
-	ktap experiments python3 "$project/tests/experiments/verdict.py"
+	ktap experiments in_rootfs python3 tests/experiments/verdict.py
 }
 
 part_tdc() {

@@ -6,7 +6,7 @@ mod support;
 
 use cake::cake::{
     config::{Config, Threshold, TinConfig},
-    diffserv::{Classes, CodePoints, Preset},
+    diffserv::{self, Classes, CodePoints, Preset},
     index::TinIndex,
     tin::TinParams,
     Decision, Nanos,
@@ -254,4 +254,74 @@ proptest! {
             }
         }
     }
+}
+
+/// The code points that a cell of the manual's table names: `af2x` is three, `8 to 15` a range.
+fn code_points_of(cell: &str) -> Vec<u8> {
+    if let Some((first, last)) = cell.split_once(" to ") {
+        return (first.parse().unwrap()..=last.parse().unwrap()).collect();
+    }
+    cell.split(' ')
+        .flat_map(|name| {
+            let stem = name.trim_end_matches('x');
+            let is_named = move |known: &str| {
+                known == name || (stem != name && known[..known.len() - 1] == *stem)
+            };
+            diffserv::NAMES
+                .iter()
+                .filter(move |(known, _)| is_named(known))
+                .map(|(_, point)| *point)
+        })
+        .collect()
+}
+
+#[test]
+fn manual_tells_code_points_and_bursts_of_all_presets() {
+    let page = include_str!("../src/tc/tc-cake-tins.8");
+    let table = page.split(".SH PRESETS").nth(1).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .filter(|cells| cells.len() == 6 && cells[0] != "Tin")
+        .collect();
+    let mut rows = rows.iter();
+    for preset in [
+        Preset::Diffserv3,
+        Preset::Diffserv4,
+        Preset::Diffserv8,
+        Preset::Precedence,
+        Preset::Besteffort,
+    ] {
+        let config = Config {
+            bandwidth: RATE,
+            preset,
+            ..Config::default()
+        };
+        let classes = Classes::of(&config);
+        let mut unnamed: Vec<u8> = (0..64).collect();
+        let mut rest = None;
+        for (display, name) in (0..).zip(preset.tin_names()) {
+            let row = rows.next().unwrap();
+            let tin = preset.tin_at(display).unwrap();
+            assert_eq!(row[0], *name, "{preset:?}");
+            let params = TinParams::derive(&config, tin, MTU);
+            let burst = if params.burst == 0 { "0" } else { "1514b" };
+            assert_eq!(row[5], burst, "{preset:?} {name}");
+            assert!([0, params.pace.duration(MTU)].contains(&params.burst));
+            if row[1].starts_with("all") {
+                rest = Some(tin);
+                continue;
+            }
+            let named = code_points_of(row[1]);
+            assert!(!named.is_empty(), "{preset:?} {name}");
+            for point in named {
+                assert_eq!(classes.tin(point), tin, "{preset:?} {name} {point}");
+                unnamed.retain(|other| *other != point);
+            }
+        }
+        for point in unnamed {
+            assert_eq!(Some(classes.tin(point)), rest, "{preset:?} {point}");
+        }
+    }
+    assert!(rows.next().is_none());
 }

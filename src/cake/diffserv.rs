@@ -261,7 +261,7 @@ impl Preset {
 
     /// What `tin` gets of `bandwidth` bytes per second.
     pub fn spec(self, tin: TinIndex, bandwidth: u64) -> TinSpec {
-        let best_effort = Classes(*self.map()).tin(DF);
+        let best_effort = self.map()[usize::from(DF)];
         let (threshold, quantum) = match self {
             Self::Besteffort => (bandwidth, u16::MAX),
             Self::Precedence | Self::Diffserv8 => {
@@ -284,7 +284,7 @@ impl Preset {
         TinSpec {
             threshold,
             quantum,
-            above_best_effort: tin.at() > best_effort.at() && !bulk,
+            above_best_effort: tin.at() > usize::from(best_effort) && !bulk,
         }
     }
 }

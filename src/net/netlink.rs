@@ -12,8 +12,9 @@ use core::{
 };
 use kernel::{
     error::to_result,
-    fmt,
+    fmt::{self, Write},
     prelude::*,
+    str::NullTerminatedFormatter,
     transmute::AsBytes, //
 };
 
@@ -52,8 +53,8 @@ impl ExtAck<'_> {
         self.explain(reason, error)
     }
 
-    /// Explains that `attribute` is refused because of `reason`, of which at most 79 bytes are
-    /// kept. Returns `error` for the caller to fail with.
+    /// Explains that `attribute` is refused because of `reason`, which has room for 79 bytes.
+    /// Returns `error` for the caller to fail with.
     #[must_use]
     pub(crate) fn refuse_for(
         &mut self,
@@ -64,14 +65,14 @@ impl ExtAck<'_> {
         let Some(extack) = self.0 else { return error };
         // SAFETY: By the type's invariants, and nobody else uses the buffer.
         let text = unsafe { &mut (*extack.as_ptr())._msg_buf };
-        let mut text = Text { text, len: 0 };
-        // What does not fit is cut off.
-        let _ = fmt::Write::write_fmt(&mut text, reason);
-        let message = text.finish();
+        if let Some(mut writer) = NullTerminatedFormatter::new(text) {
+            // What does not fit is left out.
+            let _ = writer.write_fmt(reason);
+        }
         // SAFETY: By the type's invariants; the message is part of what is pointed to.
         unsafe {
             (*extack.as_ptr()).bad_attr = attribute.0.as_ptr();
-            (*extack.as_ptr())._msg = message;
+            (*extack.as_ptr())._msg = text.as_ptr();
         }
         error
     }
@@ -85,33 +86,6 @@ impl ExtAck<'_> {
             unsafe { (*extack.as_ptr())._msg = reason.as_char_ptr() };
         }
         error
-    }
-}
-
-/// Text under construction that ends in a zero.
-struct Text<'a> {
-    text: &'a mut [c_char],
-    len: usize,
-}
-
-impl Text<'_> {
-    fn finish(self) -> *const c_char {
-        if let Some(end) = self.text.get_mut(self.len) {
-            *end = 0;
-        }
-        self.text.as_ptr()
-    }
-}
-
-impl fmt::Write for Text<'_> {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        let last = self.text.len().saturating_sub(1);
-        let free = self.text.get_mut(self.len..last).ok_or(fmt::Error)?;
-        for (to, from) in free.iter_mut().zip(more.bytes()) {
-            *to = from as c_char;
-        }
-        self.len = self.len.saturating_add(more.len()).min(last);
-        Ok(())
     }
 }
 

@@ -217,7 +217,7 @@ unsafe extern "C" fn parse_qopt(
             }
         }
         Err(Refusal::Help) => {
-            eprint!("{}", words::usage());
+            eprint!("{}", words::USAGE);
             -1
         }
         Err(Refusal::Word(reason)) => {

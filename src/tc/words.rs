@@ -106,7 +106,8 @@ const OTHERS: &[&str] = &[
     "help",
 ];
 
-const USAGE: &str = "\
+/// What `help` shows.
+pub const USAGE: &str = "\
 Usage: ... cake [ bandwidth RATE | unlimited* | autorate-ingress ]
                 [ rtt TIME | datacentre | lan | metro | regional |
                   internet* | oceanic | satellite | interplanetary ]
@@ -126,11 +127,6 @@ Usage: ... cake [ bandwidth RATE | unlimited* | autorate-ingress ]
                   [ burst SIZE ] [ dscp LIST | none ] ] ...
                 (* marks defaults)
 ";
-
-/// What `help` shows.
-pub fn usage() -> &'static str {
-    USAGE
-}
 
 /// The words of a command line, one after the other.
 pub struct Words<'a>(std::iter::Peekable<std::slice::Iter<'a, String>>);

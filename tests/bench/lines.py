@@ -4,43 +4,17 @@
 The figure is pktgen's own, in ns per packet. With QEMU's -icount a ns of the guest is an instruction.
 """
 
-import contextlib
-import glob
-import os
 import pathlib
 import re
 import statistics
-import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "selftests"))
+
+from lab import run  # noqa: E402 pylint: disable=wrong-import-position
 
 PKTGEN = pathlib.Path("/proc/net/pktgen")
 RESULT = re.compile(r"Result: OK: (\d+)\(")
-
-
-def run(*words):
-    """Runs a command; its error message is the exception's."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
-def modules():
-    """The files of both modules."""
-    folder = f"/usr/lib/modules/{os.uname().release}"
-    ours = os.environ.get("CAKE_MODULE") or f"{folder}/updates/sch_cake.ko*"
-    return {"c": glob.glob(f"{folder}/kernel/net/sched/sch_cake.ko*")[0], "rust": glob.glob(ours)[0]}
-
-
-@contextlib.contextmanager
-def loaded(which):
-    """Has one of the modules loaded; None is neither."""
-    if which:
-        run("insmod", modules()[which])
-    try:
-        yield
-    finally:
-        if which:
-            run("rmmod", "sch_cake")
 
 
 def write(file, text):

@@ -9,7 +9,8 @@ import argparse
 import json
 import statistics
 
-from lines import cost, loaded, prepare, ratio
+from lines import cost, prepare, ratio
+from lab import MODULES, module
 
 CAKE = "root handle 1: cake"
 MODES = {
@@ -39,8 +40,8 @@ def main():
              if not arguments.modes or name in arguments.modes}
     seen = {name: {"base": [], "c": [], "rust": []} for name in modes}
     for _ in range(arguments.rounds):
-        for which in ("c", "rust"):
-            with loaded(which):
+        for which in MODULES:
+            with module(which):
                 for name, qdisc in modes.items():
                     seen[name][which].append(cost(qdisc, arguments.count))
         base = cost(None, arguments.count)

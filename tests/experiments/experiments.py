@@ -9,21 +9,20 @@ build/experiments/NAME.json for each experiment named, and for all if none is.
 import argparse
 import json
 import pathlib
-import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "selftests"))
 
-from lab import line, module, with_plugin  # noqa: E402 pylint: disable=wrong-import-position
+import seed as seed_line  # noqa: E402 pylint: disable=wrong-import-position
+from lab import Host, line, module, with_plugin  # noqa: E402 pylint: disable=wrong-import-position
 from call import Call  # noqa: E402 pylint: disable=wrong-import-position
 
 OUT = HERE.parents[1] / "build/experiments"
 UPLINK = "bandwidth 1969230bit overhead 34 dual-srchost"
 DOWNLINK = "bandwidth 40mbit overhead 34 dual-dsthost"
-UNMARKED, EF, CS4, AF41 = "0", "0xb8", "0x80", "0x88"
+UNMARKED, EF, CS4, AF41 = "0", seed_line.EF, "0x80", "0x88"
 GAMES = 3
-SUMMARY = re.compile(r"xmt/rcv/%loss = (\d+)/(\d+)/\d+%(?:.*min/avg/max = ([\d.]+)/([\d.]+)/([\d.]+))?")
 
 _experiments = {}
 _arguments = argparse.Namespace(short=False)
@@ -40,20 +39,15 @@ def seconds():
     return 6 if _arguments.short else 20
 
 
-def ping(host, server, tos=UNMARKED, period=16, size=150):
-    """Starts a stream of pings, one every `period` ms, and lets them come back late."""
-    return host.start("fping", "-q", "-b", str(size), "-p", str(period), "-i", "1", "-t", "4000", "-O", tos,
-                      "-c", str(int(seconds() * 1000 / period)), server.address)
+def ping(host, server, tos=UNMARKED, period=16):
+    """Starts a stream of pings for as long as a run lasts."""
+    return seed_line.ping(host, server, seconds(), tos, period)
 
 
 def delays(stream):
     """What came of a stream of pings."""
-    text = stream.communicate()[1]
-    found = SUMMARY.search(text)
-    assert found, text
-    sent, received, *figures = found.groups()
-    least, average, most = (float(figure) if figure else None for figure in figures)
-    return {"min_ms": least, "avg_ms": average, "max_ms": most, "lost": int(sent) - int(received)}
+    lost, (least, average, most) = seed_line.outcome(stream)
+    return {"min_ms": least, "avg_ms": average, "max_ms": most, "lost": lost}
 
 
 def in_order(streams):
@@ -100,8 +94,7 @@ def play_games(which, words, tos, uplink=True):
             shape(router, f"{UPLINK} diffserv3 {words}")
         else:
             # What shapes the downlink stands at its far end.
-            far = type(router)("far")
-            shape(far, f"{DOWNLINK} diffserv3 {words}")
+            shape(Host("far"), f"{DOWNLINK} diffserv3 {words}")
         transfer = Transfer(hosts[-1], server, *([] if uplink else ["-R"]))
         streams = in_order([ping(host, server, tos) for host in hosts[:GAMES]])
         return transfer.mbit(), streams

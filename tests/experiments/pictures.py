@@ -4,17 +4,23 @@
 
 import json
 import pathlib
+import sys
 
 import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402 pylint: disable=wrong-import-position
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "build/experiments"
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "selftests"))
+
+from seed import LIMIT  # noqa: E402 pylint: disable=wrong-import-position
+
+OUT = TESTS.parent / "build/experiments"
 COLORS = {"rust": "#b7410e", "c": "#4c72b0"}
 NAMES = {"rust": "this module", "c": "C module"}
-# One full packet in front and the other two games' own, with overhead, at 1969.23 kbit/s.
-LIMIT_MS = (1534 + 2 * 212) * 8 / 1969.23
+# What the last of the three games waits for at worst.
+LIMIT_MS = LIMIT[-1]
 # Where a delay is off the scale, or the stream was lost whole.
 OFF_SCALE_MS = 40
 

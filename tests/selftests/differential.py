@@ -85,7 +85,7 @@ print(json.dumps(flows))
 
 # The tins above Best Effort, by mode: only ours may run ahead of their thresholds.
 ABOVE = {
-    "precedence": [f"tin{i}" for i in range(1, 8)], "diffserv3": ["voice"],
+    "besteffort": [], "precedence": [f"tin{i}" for i in range(1, 8)], "diffserv3": ["voice"],
     "diffserv4": ["video", "voice"], "diffserv8": [f"tin{i}" for i in range(3, 8)],
 }
 
@@ -246,8 +246,7 @@ def play(which, scenario, router, far, hosts, servers):
         words = [scenario.words]
         if which == "rust":
             mode = next((mode for mode in ABOVE if mode in scenario.words), "diffserv3")
-            if "besteffort" not in scenario.words:
-                words += [f"tin {tin} burst 0" for tin in ABOVE[mode]]
+            words += [f"tin {tin} burst 0" for tin in ABOVE[mode]]
         router.run(f"tc qdisc add dev wan root handle 1: cake {' '.join(words)}", env=with_plugin())
         receivers = [server.start(sys.executable, "-c", RECEIVER) for server in servers] \
             if scenario.flows else []
@@ -309,7 +308,7 @@ def tables(names, runs):
                 scenario = SCENARIOS[name]
                 count = runs * 2 if scenario.tcp or scenario.falls_apart else runs
                 results.setdefault(name, {})[which] = [
-                    play(which, SCENARIOS[name], router, far, hosts, servers) for _ in range(count)]
+                    play(which, scenario, router, far, hosts, servers) for _ in range(count)]
     return results
 
 

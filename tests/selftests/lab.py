@@ -101,10 +101,15 @@ def tc(*command, **options):
 def module(which):
     """Has sch_cake loaded, the kernel's own ("c") or ours ("rust"), and unloads it afterwards.
 
-    Ours is the file that CAKE_MODULE names, or else the one that is installed.
+    Ours is the file that CAKE_MODULE names, or else the one that is installed, which modprobe
+    prefers to the kernel's own.
     """
     path = os.environ.get("CAKE_MODULE")
-    if which == "rust" and path:
+    if which == "c":
+        [own] = pathlib.Path("/usr/lib/modules", os.uname().release).glob(
+            "kernel/net/sched/sch_cake.ko*")
+        run("insmod", str(own))
+    elif path:
         if not os.path.exists(path):
             raise RuntimeError(f"{path} is missing: build it with scripts/build.sh")
         run("insmod", path)

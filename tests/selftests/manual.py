@@ -24,14 +24,17 @@ def examples():
 
 
 def table():
-    """The rows of the table of presets by mode: tin, share, target, interval and burst."""
+    """The rows of the table of presets by mode: tin, share, target and interval.
+
+    What else is in it, the kernel does not tell; tests/tins.rs looks at that.
+    """
     rows, mode = {}, None
     source = PAGE.read_text(encoding="utf-8").split(".SH PRESETS")[1].split(".TE")[0]
     for words in (plain(line).split("\t") for line in source.splitlines()):
         if len(words) == 1 and words[0].isalnum():
             mode = rows.setdefault(words[0], [])
         elif mode is not None and len(words) == 6:
-            mode.append((words[0], *words[2:]))
+            mode.append((words[0], *words[2:5]))
     return rows
 
 
@@ -69,13 +72,11 @@ def table_of_presets_is_what_the_kernel_says():
             box.run(f"tc qdisc replace dev eth0 root cake bandwidth 2mbit {mode}")
             tins = json.loads(box.run("tc -s -j qdisc show dev eth0"))[0]["tins"]
             assert len(tins) == len(expected), mode
-            for tin, (name, share, target, interval, burst) in zip(tins, expected):
+            for tin, (name, share, target, interval) in zip(tins, expected):
                 found = tin["threshold_rate"] / 2500
                 assert abs(found - float(share.rstrip("%"))) < 0.06, (mode, name, found)
                 assert time_of(tin["target_us"]) == target, (mode, name, tin["target_us"])
                 assert time_of(tin["interval_us"]) == interval, (mode, name, tin["interval_us"])
-                assert burst in ("0", "1514b"), burst
-            for name, *_ in expected:
                 box.run("tc", *f"qdisc change dev eth0 root cake tin {name} burst 0".split(),
                         env=with_plugin())
 

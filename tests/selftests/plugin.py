@@ -30,9 +30,9 @@ def plugged(box, words, tc=TCS[0], **options):
 
 def attempt(box, words, tc=TCS[0]):
     """Exit status and error output of tc with the plugin."""
-    done = subprocess.run(["nsenter", f"--net=/run/netns/{box.name}", tc, *words.split()],
-                          env=with_plugin(), capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+    process = box.start(tc, *words.split(), env=with_plugin())
+    message = process.communicate()[1]
+    return process.returncode, message
 
 
 @contextlib.contextmanager
@@ -237,12 +237,10 @@ def wrong_words_get_one_line_and_change_nothing():
 def wrong_line_of_a_batch_does_not_end_it():
     with module("rust"), box_with_dummy() as box:
         plugged(box, "qdisc add dev d0 root cake")
-        done = subprocess.run(
-            ["nsenter", f"--net=/run/netns/{box.name}", "tc", "-force", "-b", "-"], text=True,
-            input="qdisc change dev d0 root cake tin voice thresh 0\n"
-                  "qdisc change dev d0 root cake nat\n",
-            env=with_plugin(), capture_output=True, check=False)
-        assert "thresh 0" in done.stderr and done.returncode, done
+        process = box.start("tc -force -b -", env=with_plugin(), stdin=subprocess.PIPE)
+        message = process.communicate("qdisc change dev d0 root cake tin voice thresh 0\n"
+                                      "qdisc change dev d0 root cake nat\n")[1]
+        assert "thresh 0" in message and process.returncode, message
         assert " nat " in plugged(box, "qdisc show dev d0")
 
 

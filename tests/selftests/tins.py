@@ -156,9 +156,10 @@ def random_bytes_change_nothing_unless_they_are_accepted():
         assert refused > 1000, refused
 
 
-def settings(box):
-    """What is set of tins on d0."""
-    return json.loads(shown(box))[0]["options"].get("tins")
+def settings(host, device="d0"):
+    """What is set of tins on a device."""
+    text = host.run(f"tc -j qdisc show dev {device} root", env=with_plugin())
+    return json.loads(text)[0]["options"].get("tins")
 
 
 @test
@@ -214,13 +215,7 @@ def shares_follow_autorate():
         bandwidth = shown_now["options"]["bandwidth"]
         assert abs(bandwidth - 125000) > 5000, bandwidth
         assert abs(shown_now["tins"][2]["threshold_rate"] - bandwidth / 2) <= 1, shown_now
-        assert settings_of(router) == [{"tin": "voice", "thresh_share_ppm": 500000}]
-
-
-def settings_of(router):
-    """What is set of tins on the line."""
-    text = router.run("tc -j qdisc show dev wan root", env=with_plugin())
-    return json.loads(text)[0]["options"]["tins"]
+        assert settings(router, "wan") == [{"tin": "voice", "thresh_share_ppm": 500000}]
 
 
 @test
