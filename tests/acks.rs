@@ -301,10 +301,15 @@ fn headers_that_lie_are_left_alone() {
         vec![8, 1],
         vec![8, 200],
         vec![254, 0],
+        vec![5, 0],
+        vec![19, 0],
+        vec![19, 1],
     ] {
-        let mut ack = Ack::new(1);
-        ack.options = bad;
-        let _ = aggressive([ack, Ack::new(2)]);
+        for liar in 0..2 {
+            let mut acks = [Ack::new(1), Ack::new(2)];
+            acks[liar].options = bad.clone();
+            let _ = aggressive(acks);
+        }
     }
 }
 

@@ -277,6 +277,16 @@ fn failsafe_clock_lets_two_thirds_through_a_flood_of_drops() {
 }
 
 #[test]
+fn failsafe_clock_saves_up_no_idle_time() {
+    let mut clock = LinkClock::default();
+    clock.wake(Nanos(0));
+    clock.dropped(1000);
+    clock.wake(Nanos(500));
+    clock.sent(10);
+    assert_eq!(clock.wait(Nanos(500)), Some(Nanos(515)));
+}
+
+#[test]
 fn tin_clock_gives_credit_for_idleness_up_to_the_burst() {
     let mut clock = TinClock::default();
     clock.wake(Nanos(1000), 100);

@@ -228,3 +228,77 @@ fn change_of_preset_keeps_every_packet() {
     assert_eq!(next, [3; 64]);
     assert!(link.dropped.is_empty());
 }
+
+/// Keeps a queue standing while the configuration changes from one bandwidth to another, and
+/// returns what is sent in the first second after that.
+fn sent_after_change(from: u64, to: u64) -> u64 {
+    let config = Config {
+        bandwidth: from,
+        target_us: 60_000_000,
+        rtt_us: 120_000_000,
+        memory: 100_000_000,
+        ..Config::default()
+    };
+    let mut link = Link::new(config);
+    for number in 0..5_000 {
+        let _ = link.send(VOICE, TestPacket::new(1, number, 1514));
+        let _ = link.send(TinIndex::FIRST, TestPacket::new(2, number, 1514));
+    }
+    assert!(link.next().is_some());
+    link.now = link.now.after(10 * NSEC_PER_SEC);
+    assert!(link.next().is_some() && link.next().is_some());
+    link.reconfigure(Config {
+        bandwidth: to,
+        ..config
+    });
+    let (start, mut bytes) = (link.now, 0);
+    while let Some(packet) = link.next() {
+        if link.now.since(start) >= NSEC_PER_SEC {
+            break;
+        }
+        bytes += u64::from(packet.len);
+    }
+    bytes
+}
+
+#[test]
+fn change_of_bandwidth_takes_effect_at_once() {
+    // Unlimited time is not saved up, and the debt of a slow packet does not block a fast line.
+    for (from, to) in [(0, MBIT), (1_000, MBIT), (1_000, 0)] {
+        let sent = sent_after_change(from, to);
+        let most = if to == 0 {
+            5_000 * 1514 * 2
+        } else {
+            to + 2 * 1514
+        };
+        assert!(sent <= most, "{from} to {to}: {sent} bytes");
+        assert!(sent >= most - 6 * 1514, "{from} to {to}: {sent} bytes");
+    }
+}
+
+#[test]
+fn tin_saves_up_no_priority_while_unlimited() {
+    let voice_of = |from: u64| {
+        let config = Config {
+            bandwidth: from,
+            preset: Preset::Diffserv4,
+            target_us: 60_000_000,
+            rtt_us: 120_000_000,
+            memory: 100_000_000,
+            ..Config::default()
+        };
+        let mut link = Link::new(config);
+        for number in 0..2_000 {
+            let _ = link.send(TinIndex::new(3), TestPacket::new(1, number, 1514));
+            let _ = link.send(TinIndex::FIRST, TestPacket::new(2, number, 1514));
+        }
+        link.now = link.now.after(10 * NSEC_PER_SEC);
+        link.reconfigure(Config {
+            bandwidth: MBIT,
+            ..config
+        });
+        let sent = (0..100).filter(|_| link.next().is_some_and(|packet| packet.flow == 1));
+        sent.count()
+    };
+    assert!(voice_of(0).abs_diff(25) <= 3, "{} of 100", voice_of(0));
+}

@@ -19,6 +19,8 @@ pub const HEADERS_LEN: usize = 60 + IPV6_LEN + 60;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_IPV6: u8 = 41;
 const TCP_LEN: usize = 20;
+/// The most bytes of options that a TCP header has.
+const OPTIONS_LEN: usize = 40;
 
 /// TCP's flags, the lower half of the words 12 and 13 of its header.
 mod flag {
@@ -50,6 +52,30 @@ pub struct Segment<'a> {
     /// What remains of the packet behind the headers.
     carries_data: bool,
     options: &'a [u8],
+}
+
+impl Segment<'_> {
+    /// The same with its options in `place`.
+    fn kept<'a>(&self, place: &'a mut [u8; OPTIONS_LEN]) -> Option<Segment<'a>> {
+        let options = place.get_mut(..self.options.len())?;
+        options.copy_from_slice(self.options);
+        let Self {
+            addresses,
+            ports,
+            ack,
+            flags,
+            carries_data,
+            ..
+        } = *self;
+        Some(Segment {
+            addresses,
+            ports,
+            ack,
+            flags,
+            carries_data,
+            options,
+        })
+    }
 }
 
 /// Reads the segment in a packet whose network header `bytes` starts with; 6in4, the common way to
@@ -189,8 +215,10 @@ fn is_pure(segment: &Segment<'_>, newest: (u32, u32)) -> bool {
 /// the aggressive one also if the last packet comes right behind it. Neither loses a change of the
 /// ECN flags (RFC 3168).
 pub fn redundant<Q: PacketQueue>(queue: &Q, filter: AckFilter) -> Option<usize> {
-    let mut newest_headers = [0; HEADERS_LEN];
-    let newest = segment(queue.last()?.headers(&mut newest_headers))?;
+    // One buffer for all: the kernel's stack is small.
+    let mut headers = [0; HEADERS_LEN];
+    let mut newest_options = [0; OPTIONS_LEN];
+    let newest = segment(queue.last()?.headers(&mut headers))?.kept(&mut newest_options)?;
     if newest.flags & (flag::ACK | flag::SYN) != flag::ACK {
         return None;
     }
@@ -210,7 +238,6 @@ pub fn redundant<Q: PacketQueue>(queue: &Q, filter: AckFilter) -> Option<usize> 
             let may_go = filter == AckFilter::Aggressive && is_next && flags == ecn(&newest);
             return may_go.then_some(found);
         }
-        let mut headers = [0; HEADERS_LEN];
         let Some(older) = segment(packet.headers(&mut headers)) else {
             continue;
         };

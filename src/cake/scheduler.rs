@@ -37,6 +37,8 @@ pub struct Arrival {
     pub hashes: FlowHashes,
     /// Bytes as it came, before any splitting.
     pub len: u32,
+    /// Whether it was split: then it carries data and is no acknowledgement.
+    pub is_split: bool,
 }
 
 /// What became of an arrival.
@@ -196,6 +198,7 @@ where
         self.backlog = self.backlog.wrapping_add(bytes);
         let redundant = match self.config.ack_filter {
             AckFilter::Off => None,
+            _ if arrival.is_split => None,
             filter => tin.filter_acks(flow, filter),
         };
         if let Some(packet) = redundant {
@@ -377,6 +380,7 @@ where
             self.autorate.restart(now);
         }
         let recount = config.flow_mode != self.config.flow_mode;
+        let is_faster = config.bandwidth == 0 || config.bandwidth > self.config.bandwidth;
         self.config = config;
         self.classes = Classes::of(&config);
         self.mtu = mtu;
@@ -393,7 +397,19 @@ where
             self.current = TinIndex::FIRST;
         }
         self.solo_rounds = 0;
+        let was_unlimited = self.pace.is_unlimited();
         self.derive();
+        self.clock.wake(now);
+        if was_unlimited {
+            // Their clocks have stood still.
+            for tin in self.tins.iter_mut().flatten() {
+                let tin: &mut Tin<Q> = tin;
+                tin.clock.wake(now, tin.params.burst);
+            }
+        }
+        if is_faster {
+            self.clock.wait_at_most(now.after(self.pace.duration(mtu)));
+        }
         if recount {
             for tin in self.tins.iter_mut().flatten() {
                 tin.recount_hosts(config.flow_mode);

@@ -82,6 +82,14 @@ impl LinkClock {
             self.next = now;
             self.failsafe = now;
         }
+        self.failsafe = self.failsafe.max(now);
+    }
+
+    /// Has the link wait no longer than until `limit`: what was charged at another rate says little
+    /// of this one.
+    pub fn wait_at_most(&mut self, limit: Nanos) {
+        self.next = self.next.min(limit);
+        self.failsafe = self.failsafe.min(limit);
     }
 
     /// When the next packet may go, or [`None`] if it may go now.

@@ -32,7 +32,10 @@ use crate::{
         time::ktime_get_ns, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    prelude::*, //
+};
 
 /// A tin in memory of its own. It is 24 pages large; blocks of that size are rounded up to 32 and
 /// hard to come by on a small router that has been up for long, single pages are not.
@@ -61,7 +64,8 @@ fn allocate(is_needed: impl Fn(TinIndex) -> bool) -> Result<Tins<TinBox>> {
     let mut tins = [const { None }; MAX_TINS];
     for (slot, tin) in tins.iter_mut().zip((0..MAX_TINS as u32).map(TinIndex::new)) {
         if is_needed(tin) {
-            *slot = Some(VBox::init(Tin::init(), GFP_KERNEL)?);
+            // Whoever asked for it is told, so that the log need not be.
+            *slot = Some(VBox::init(Tin::init(), GFP_KERNEL | __GFP_NOWARN)?);
         }
     }
     Ok(tins)
@@ -166,7 +170,7 @@ impl Cake {
     #[cold]
     fn enqueue_split(
         &mut self,
-        arrival: &Arrival,
+        mut arrival: Arrival,
         packet: Skb,
         queue: &mut Queue<'_>,
         dropped: &mut Dropped<'_>,
@@ -183,7 +187,9 @@ impl Cake {
                     1i32.wrapping_sub_unsigned(count),
                     (arrival.len as i32).wrapping_sub_unsigned(bytes),
                 );
-                self.enqueue_all(arrival, packets, queue, dropped)
+                // Said here, where the compiler sees what cannot be.
+                arrival.is_split = true;
+                self.enqueue_all(&arrival, packets, queue, dropped)
             }
             Err(packet) => {
                 dropped.push(queue, packet, DropReason::Generic);
@@ -232,11 +238,12 @@ impl Qdisc for Cake {
             tin,
             hashes,
             len: packet.pkt_len(),
+            is_split: config.split_gso && packet.pkt_segs() > 1,
         };
-        if config.split_gso && packet.pkt_segs() > 1 {
+        if arrival.is_split {
             return self
                 .get_mut()
-                .enqueue_split(&arrival, packet, queue, dropped);
+                .enqueue_split(arrival, packet, queue, dropped);
         }
         queue.count_in(1, arrival.len);
         self.get_mut()

@@ -4,6 +4,7 @@
 
 import json
 import sys
+import time
 
 from lab import line, main, module, note, short, test
 
@@ -125,6 +126,34 @@ def rate_of_100mbit_is_kept():
 @test
 def rate_of_1gbit_is_kept():
     check("1gbit")
+
+
+@test
+def rate_is_kept_after_a_time_without_one():
+    """Behind a link of 4 Mbit/s packets wait for ten seconds, unlimited; then the rate is 1 Mbit/s."""
+    seen = {}
+    for which in ("c", "rust"):
+        with module(which), line() as (router, [host], [server]):
+            router.run("tc qdisc add dev wan root handle 1: tbf rate 4mbit burst 3kb limit 1mb")
+            router.run("tc qdisc add dev wan parent 1: handle 2: cake unlimited besteffort")
+            sink = server.serve()
+            upload = host.start("iperf3", "-c", server.address, "-t", "30", "-P", "4")
+            time.sleep(10)
+            router.run("tc qdisc change dev wan parent 1: handle 2: cake bandwidth 1mbit")
+            before = sent(router)
+            time.sleep(5)
+            seen[which] = (sent(router) - before) * 8 / 5e6
+            upload.terminate()
+            upload.wait()
+            sink.wait()
+    note(f"C {seen['c']:.2f} Mbit/s, Rust {seen['rust']:.2f} Mbit/s")
+    assert abs(seen["rust"] - 1) < 0.05, seen
+
+
+def sent(router):
+    """Bytes that cake has sent, as a child."""
+    rows = json.loads(router.run("tc -s -j qdisc show dev wan"))
+    return next(row["bytes"] for row in rows if row["kind"] == "cake")
 
 
 if __name__ == "__main__":

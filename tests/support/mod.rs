@@ -166,6 +166,7 @@ impl Link {
             tin,
             hashes,
             len: packet.len,
+            is_split: false,
         };
         let dropped = &mut self.dropped;
         self.scheduler
