@@ -22,9 +22,16 @@ use kernel::prelude::*;
 /// The largest type of an option.
 const MAX: usize = TCA_CAKE_FWMARK as usize;
 
+/// The types that are named, with their names.
+macro_rules! named {
+    ($($kind:ident),* $(,)?) => {
+        &[$(($kind, stringify!($kind))),*]
+    };
+}
+
 static POLICY: Policy<{ MAX + 1 }> = Policy::numbers(
-    &[TCA_CAKE_BASE_RATE64],
-    &[
+    named![TCA_CAKE_BASE_RATE64],
+    named![
         TCA_CAKE_DIFFSERV_MODE,
         TCA_CAKE_ATM,
         TCA_CAKE_FLOW_MODE,
