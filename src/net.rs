@@ -17,4 +17,6 @@ pub(crate) mod qdisc;
 pub(crate) mod random;
 pub(crate) mod skb;
 pub(crate) mod skb_queue;
+#[cfg(CONFIG_KUNIT = "y")]
+pub(crate) mod tests;
 pub(crate) mod time;

@@ -8,4 +8,6 @@ pub(crate) mod cake_mq;
 mod classify;
 mod dump;
 mod packet;
+#[cfg(CONFIG_KUNIT = "y")]
+mod tests;
 mod tins;

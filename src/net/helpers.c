@@ -157,3 +157,22 @@ void rust_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start)
 {
 	nla_nest_cancel(skb, start);
 }
+
+#if IS_ENABLED(CONFIG_KUNIT)
+/* An Ethernet frame as a packet in a qdisc's care, for tests. */
+struct sk_buff *rust_helper_skb_of_frame(const void *frame, unsigned int len)
+{
+	struct sk_buff *skb = alloc_skb(len, GFP_KERNEL);
+
+	if (!skb)
+		return NULL;
+	skb_put_data(skb, frame, len);
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, ETH_HLEN);
+	skb->protocol = eth_hdr(skb)->h_proto;
+	skb->dev = init_net.loopback_dev;
+	qdisc_skb_cb(skb)->pkt_len = len;
+	qdisc_skb_cb(skb)->pkt_segs = 1;
+	return skb;
+}
+#endif

@@ -42,4 +42,7 @@ struct nlattr *rust_helper_nla_nest_start_noflag(struct sk_buff *skb, int type);
 int rust_helper_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
 void rust_helper_nla_nest_cancel(struct sk_buff *skb, struct nlattr *start);
 
+#if IS_ENABLED(CONFIG_KUNIT)
+struct sk_buff *rust_helper_skb_of_frame(const void *frame, unsigned int len);
+#endif
 #endif
