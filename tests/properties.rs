@@ -11,6 +11,7 @@ use cake::cake::{
     hash::{FlowHashes, FlowMode, Known},
     index::TinIndex,
     overhead::{Cells, Framing},
+    packet::Packet,
     siphash::SipKey,
     Decision, Nanos,
 };
@@ -88,6 +89,10 @@ enum Event {
     Pass {
         ns: u64,
     },
+    /// The clock was set back.
+    Jump {
+        ns: u64,
+    },
     Change(Box<Config>),
 }
 
@@ -98,24 +103,33 @@ fn event() -> impl Strategy<Value = Event> {
         8 => Just(Event::Leave),
         4 => prop_oneof![0u64..10_000_000, 0u64..100_000_000_000]
             .prop_map(|ns| Event::Pass { ns }),
+        1 => (0u64..10_000_000_000_000).prop_map(|ns| Event::Jump { ns }),
         1 => config().prop_map(|config| Event::Change(Box::new(config))),
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+/// Bytes that queued packets hold.
+fn memory_of(queued: &HashMap<u64, u32>) -> u32 {
+    let packets = queued.values().map(|len| TestPacket::new(0, 0, *len));
+    packets.map(|packet| packet.truesize()).sum()
+}
 
-    /// Every packet leaves exactly once, sent or dropped, and nothing is counted that is not there.
+proptest! {
+    /// Every packet leaves exactly once, sent or dropped, nothing is counted that is not there, and
+    /// the memory limit holds, whatever the clock does.
     #[test]
     fn packets_are_neither_lost_nor_made(
         first in config(),
+        start in prop::sample::select(vec![0, 1 << 30, (1 << 63) - 1000, u64::MAX - (1 << 45)]),
         events in prop::collection::vec(event(), 1..400),
     ) {
         let mut link = Link::new(first);
+        link.now = Nanos(start);
         let mut queued: HashMap<u64, u32> = HashMap::new();
         let mut number = 0;
         let mut dropped = 0;
         for event in events {
+            let is_arrival = matches!(event, Event::Arrive { .. });
             match event {
                 Event::Arrive { tin, flow, len, ecn } => {
                     number += 1;
@@ -130,6 +144,7 @@ proptest! {
                     }
                 }
                 Event::Pass { ns } => link.now = link.now.after(ns),
+                Event::Jump { ns } => link.now = link.now.before(ns),
                 Event::Change(config) => link.reconfigure(*config),
             }
             for (packet, _) in &link.dropped[dropped..] {
@@ -138,6 +153,9 @@ proptest! {
             dropped = link.dropped.len();
             prop_assert_eq!(link.scheduler.qlen() as usize, queued.len());
             prop_assert_eq!(link.scheduler.backlog(), queued.values().sum::<u32>());
+            let (memory, limit) = (memory_of(&queued), link.scheduler.stats().memory_limit);
+            // A change may lower the limit; the next arrival makes room.
+            prop_assert!(!is_arrival || memory <= limit, "{} of {} bytes", memory, limit);
         }
         // Whoever waits long enough gets the rest.
         link.reconfigure(Config::default());
@@ -181,14 +199,20 @@ proptest! {
             for _ in 0..take {
                 let _ = link.next();
             }
-            if i % 700 == 699 {
-                if let Some(flow_mode) = others.next() {
-                    let config = *link.scheduler.config();
-                    link.reconfigure(Config { flow_mode, ..config });
-                    link.reconfigure(config);
+            // For some time another mode is in force.
+            let config = *link.scheduler.config();
+            match i % 700 {
+                349 => {
+                    if let Some(flow_mode) = others.next() {
+                        link.reconfigure(Config { flow_mode, ..config });
+                    }
                 }
+                699 => link.reconfigure(Config { flow_mode: mode, ..config }),
+                _ => {}
             }
         }
+        let config = *link.scheduler.config();
+        link.reconfigure(Config { flow_mode: mode, ..config });
         while link.next().is_some() {}
         link.now = link.now.after(100_000_000_000);
 

@@ -54,16 +54,16 @@ impl Census {
 
 /// What a tin has counted since it was made.
 #[derive(Clone, Copy, Debug, Default)]
-struct TinCounters {
-    packets: u32,
-    bytes: u64,
-    dropped: u32,
-    acks_dropped: u32,
-    ecn_marked: u32,
-    max_len: u32,
-    way_hits: u32,
-    way_misses: u32,
-    way_collisions: u32,
+pub struct TinCounters {
+    pub packets: u32,
+    pub bytes: u64,
+    pub dropped: u32,
+    pub acks_dropped: u32,
+    pub ecn_marked: u32,
+    pub max_len: u32,
+    pub way_hits: u32,
+    pub way_misses: u32,
+    pub way_collisions: u32,
 }
 
 /// What [`Tin::serve`] got from a flow.
@@ -89,7 +89,8 @@ pub struct Tin<Q> {
     unresponsive: u16,
     sparse: Rotation,
     bulk: Rotation,
-    counters: TinCounters,
+    /// What the tin has seen.
+    pub counters: TinCounters,
     delays: Delays,
     tags: [u32; QUEUES],
     hosts: Hosts,
