@@ -8,11 +8,13 @@ mount -t debugfs debugfs /sys/kernel/debug
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/shm
+mount -t tmpfs tmpfs /dev/shm
 ln -sf /proc/self/fd /dev/fd
 ip link set lo up
 hostname cake
 cd /project || exit 1
-export HOME=/root LANG=C.UTF-8 CAKE_MODULE=/project/build/uml/sch_cake.ko
+export HOME=/root LANG=C.UTF-8 CAKE_MODULE="/project/build/$CAKE_TREE/sch_cake.ko"
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin PYTHONDONTWRITEBYTECODE=1
 # A status is written only if the command ended by itself: a crash leaves none.
 sh "$CAKE_RUN/command" </dev/null

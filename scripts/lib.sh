@@ -31,6 +31,11 @@ need_setup() {
 	"$project/scripts/setup.sh" >&2
 }
 
+# need_debug: likewise, with the kernel that looks for errors.
+need_debug() {
+	"$project/scripts/setup.sh" debug >&2
+}
+
 # in_rootfs CMD…: runs CMD in the rootfs as root, in /project, with kernel and project in place.
 #
 # The mounts live in a namespace of their own and vanish with the command.

@@ -5,15 +5,16 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-usage_if_asked "usage: scripts/setup.sh [--update]
+usage_if_asked "usage: scripts/setup.sh [--update] [debug]
 Makes the test machines in \${CAKE_CACHE:-~/.cache/cake} (about 8 GB; 15 minutes on two cores the first
-time, nothing afterwards). --update takes the newest kernel if there is a newer one.
+time, nothing afterwards), and if asked for it the kernel that looks for errors (as long again).
+--update takes the newest kernel if there is a newer one.
 Needs root on Debian 12 or later." "$@"
 
 release=trixie
 components=main
-build_packages="make gcc gcc-14 bc bison flex libelf-dev libssl-dev libdw-dev rustc rust-src cargo
-	rustfmt rust-clippy bindgen clang-19 lld-19 llvm-19 libclang-19-dev pahole cpio xz-utils zstd
+build_packages="make gcc g++ gcc-14 bc bison flex libelf-dev libssl-dev libdw-dev rustc rust-src cargo
+	rustfmt rust-clippy bindgen clang-19 lld-19 llvm-19 libclang-19-dev libclang-rt-19-dev pahole cpio xz-utils zstd
 	python3 git ca-certificates kmod shellcheck mandoc groff"
 machine_packages="qemu-system-x86 udev systemd virtme-ng busybox-static iproute2 fping iperf3 netperf
 	iputils-ping ethtool procps tcpdump jq valgrind nftables conntrack iptables socat
@@ -30,7 +31,8 @@ key() {
 		case $1 in
 		rootfs | tc) echo "$release" ;;
 		packages) echo "$build_packages $machine_packages" ;;
-		uml) cat "$project/scripts/uml.config" "$project/tests/selftests/config" ;;&
+		uml | debug) cat "$project/scripts/uml.config" "$project/tests/selftests/config" && declare -f build_uml ;;&
+		debug) cat "$project/scripts/debug.config" ;;&
 		*) echo "$version" ;;
 		esac
 		[ "$1" = rootfs ] || declare -f "make_$1"
@@ -102,7 +104,7 @@ make_rootfs() {
 	command -v mmdebstrap >/dev/null || apt-get install -y mmdebstrap ||
 		{ apt-get update && apt-get install -y mmdebstrap; }
 	# These have put things into the one that goes.
-	rm -f "$stamps/"{packages,tc,kernel,uml}
+	rm -f "$stamps/"{packages,tc,kernel,uml,debug}
 	rm -rf "$rootfs" "$rootfs.new"
 	mmdebstrap --variant=minbase "$release" "$rootfs.new" \
 		"deb $from $release $components" "deb $from $release-backports $components"
@@ -189,24 +191,49 @@ compare_symbols() {
 	printf '%d Rust symbols agree\n' "$(wc -l <"$cache/log/symbols.theirs")"
 }
 
-make_uml() {
+# build_uml TREE FRAGMENT… -- MAKE ARGUMENT…: User Mode Linux in $kernel/TREE, with the fragments.
+build_uml() {
+	local tree=$1
+	shift
 	# What was built from another source looks up to date to make.
-	[ "$(cat "$kernel/uml/built-from" 2>/dev/null)" = "$version" ] || rm -rf "$kernel/uml"
-	mkdir -p "$kernel/uml"
-	printf '%s' "$version" >"$kernel/uml/built-from"
+	[ "$(cat "$kernel/$tree/built-from" 2>/dev/null)" = "$version" ] || rm -rf "${kernel:?}/$tree"
+	mkdir -p "$kernel/$tree"
+	printf '%s' "$version" >"$kernel/$tree/built-from"
 	# shellcheck disable=SC2016 # expands inside
 	in_rootfs sh -ec 'cd /kernel/source
+		tree=/kernel/$1 fragments=
+		shift
+		while [ "$1" != -- ]; do fragments="$fragments /project/$1" && shift; done
+		shift
 		export ARCH=um
-		make O=/kernel/uml defconfig
-		scripts/kconfig/merge_config.sh -m -O /kernel/uml /kernel/uml/.config \
-			/project/scripts/uml.config /project/tests/selftests/config
-		make O=/kernel/uml olddefconfig
-		make O=/kernel/uml -j"$(nproc)" all
-		make O=/kernel/uml INSTALL_MOD_PATH=/ modules_install'
+		make O="$tree" "$@" defconfig
+		scripts/kconfig/merge_config.sh -m -O "$tree" "$tree/.config" $fragments
+		make O="$tree" "$@" olddefconfig
+		make O="$tree" "$@" -j"$(nproc)" all
+		make O="$tree" "$@" INSTALL_MOD_PATH=/ modules_install' sh "$tree" "$@"
 }
 
+make_uml() {
+	build_uml uml scripts/uml.config tests/selftests/config --
+}
+
+make_debug() {
+	# Without the threshold clang puts data where lockdep does not look for it in a UML kernel. Modules
+	# lie too high for it.
+	build_uml debug scripts/uml.config tests/selftests/config scripts/debug.config -- \
+		LLVM=-19 CFLAGS_KERNEL="-mlarge-data-threshold=1000000000 -Wno-unused-command-line-argument"
+}
+
+update=
+for argument; do
+	case $argument in
+	--update) update=1 ;;
+	debug) steps+=" debug" ;;
+	*) die "unknown argument $argument; see --help" ;;
+	esac
+done
 version=
-[ "${1-}" = --update ] || version=$(cat "$cache/version" 2>/dev/null || true)
+[ -n "$update" ] || version=$(cat "$cache/version" 2>/dev/null || true)
 if [ -n "$version" ]; then
 	missing=
 	for step in $steps; do is_done "$step" || missing+=" $step"; done

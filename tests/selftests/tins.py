@@ -13,63 +13,17 @@ import socket
 import struct
 
 from lab import line, main, module, qdisc_json, test, with_plugin
+from rtnetlink import (BURST, DSCP, INTERVAL, RATE64, RESET, SHARE, TARGET, TCA_CAKE_BASE_RATE64,
+                       TCA_CAKE_DIFFSERV_MODE, TCA_CAKE_TINS, Netlink, attribute, tin, u32, u64)
 from show import box_with_dummy
 
-RTM_NEWQDISC = 36
-NLM_F_REQUEST, NLM_F_ACK = 1, 4
-NLMSG_ERROR = 2
-SOL_NETLINK, NETLINK_EXT_ACK = 270, 11
-NLM_F_ACK_TLVS, NLMSGERR_ATTR_MSG = 0x200, 1
-TC_H_ROOT = 0xFFFFFFFF
-TCA_KIND, TCA_OPTIONS = 1, 2
-TCA_CAKE_BASE_RATE64, TCA_CAKE_DIFFSERV_MODE, TCA_CAKE_TINS = 2, 3, 0x1000
-RATE64, SHARE, TARGET, INTERVAL, BURST, DSCP, RESET = range(1, 8)
 BULK, BESTEFFORT, VOICE = 1, 2, 3
-
-
-def attribute(kind, *payload):
-    """An attribute of bytes and of other attributes."""
-    data = b"".join(payload)
-    return struct.pack("=HH", len(data) + 4, kind) + data + bytes(-len(data) % 4)
-
-
-def u32(kind, value):
-    """An attribute of 32 bits."""
-    return attribute(kind, struct.pack("=I", value))
-
-
-def u64(kind, value):
-    """An attribute of 64 bits."""
-    return attribute(kind, struct.pack("=Q", value))
-
-
-def tin(number, *settings):
-    """TCA_CAKE_TINS with settings of one tin."""
-    return attribute(TCA_CAKE_TINS, attribute(number, *settings))
 
 
 def request(*options):
     """Asks the kernel to change the cake on d0: (errno, explanation)."""
-    index = socket.if_nametoindex("d0")
-    body = struct.pack("=BxxxiIII", 0, index, 0x10000, TC_H_ROOT, 0)
-    body += attribute(TCA_KIND, b"cake\0") + attribute(TCA_OPTIONS, *options)
-    header = struct.pack("=IHHII", 16 + len(body), RTM_NEWQDISC, NLM_F_REQUEST | NLM_F_ACK, 1, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        netlink.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
-        netlink.send(header + body)
-        reply = netlink.recv(1 << 16)
-    length, kind, flags = struct.unpack_from("=IHH", reply)
-    assert kind == NLMSG_ERROR
-    error, original = struct.unpack_from("=iI", reply, 16)
-    message = ""
-    if flags & NLM_F_ACK_TLVS:
-        at = 20 + original if error else 36
-        while at + 4 <= length:
-            size, kind = struct.unpack_from("=HH", reply, at)
-            if kind == NLMSGERR_ATTR_MSG:
-                message = reply[at + 4:at + size].rstrip(b"\0").decode()
-            at += size + 3 & ~3
-    return -error, message
+    with Netlink() as netlink:
+        return netlink.change(socket.if_nametoindex("d0"), *options)
 
 
 def shown(box):
