@@ -4,16 +4,17 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-usage_if_asked "usage: scripts/vm.sh [--timeout SECONDS] [--icount] CMD…
+usage_if_asked "usage: scripts/vm.sh [--timeout SECONDS] [--cpus N | --icount] CMD…
 Boots the distribution's kernel, unmodified, with our module installed as make modules_install does
 it, and runs CMD as root in /project. The exit status is CMD's; 124 means that it took too long.
-KVM is used where it works. With --icount the machine has one CPU that executes an instruction each
+KVM is used where it works; there are 2 CPUs unless told otherwise. With --icount the machine has one CPU that executes an instruction each
 nanosecond of its time." "$@"
 
 timeout=600 cpus=2 icount=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--timeout) timeout=$2 && shift 2 ;;
+	--cpus) cpus=$2 && shift 2 ;;
 	--icount) icount="--qemu-opts=-icount shift=0,sleep=off" cpus=1 && shift ;;
 	-*) die "unknown option $1; see --help" ;;
 	*) break ;;
