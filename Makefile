@@ -8,7 +8,7 @@ MO ?=
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(MO))
 
 .PHONY: all modules modules_install plugin plugin_install plugin_remove install clean help
-.PHONY: setup enter demo bench experiments test test-quick test-differential
+.PHONY: setup enter demo bench experiments proof test test-quick test-differential
 
 all: modules plugin
 
@@ -74,6 +74,9 @@ test-quick:
 test-differential:
 	scripts/test.sh --full differential
 
+proof:
+	scripts/proof.sh
+
 bench:
 	scripts/vm.sh --timeout 1800 --icount python3 tests/bench/packets.py --where stock
 
@@ -92,6 +95,7 @@ help:
 	@echo '  make test             run all tests; FULL=1: longer runs, and more of them'
 	@echo '  make test-quick       run those that need no machine'
 	@echo '  make test-differential  send the same traffic through the C module and ours'
+	@echo '  make proof            look for errors by all means for some two hours; goes on where it was ended'
 	@echo '  make experiments      play what tuning a tin brings and costs; pictures in build/experiments'
 	@echo '  make bench            count the instructions that a packet costs in each mode, both modules'
 	@echo '  make setup            make the machines; UPDATE=1 takes a newer kernel'
