@@ -11,8 +11,8 @@ import socket
 
 from lab import kernel_log, leaks, main, module, namespaces, note, short, test
 from rtnetlink import (BURST, DSCP, INTERVAL, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, RATE64,
-                       RESET, RTM_GETTCLASS, SHARE, TARGET, TCA_CAKE_BASE_RATE64, TCA_CAKE_FWMARK,
-                       TCA_CAKE_TINS, Netlink, attribute, u32, u64)
+                       RESET, RTM_GETTCLASS, SHARE, TARGET, TCA_CAKE_AUTORATE, TCA_CAKE_BASE_RATE64,
+                       TCA_CAKE_FWMARK, TCA_CAKE_TINS, Netlink, attribute, u32, u64)
 
 PROCESSES = 4
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 64, 1000, 65535, 65536, 1000000, 1 << 31, (1 << 32) - 1)
@@ -35,12 +35,15 @@ def some_tins(dice):
     return attribute(TCA_CAKE_TINS, *tins)
 
 
-def some_options(dice):
-    """Options, most of them valid."""
+def some_options(dice, slowest=1):
+    """Options, most of them valid; bandwidths are unlimited or at least `slowest` bytes/s."""
     options = []
     for kind in dice.sample(range(2, TCA_CAKE_FWMARK + 1), dice.randrange(6)):
+        if kind == TCA_CAKE_AUTORATE and slowest > 1:
+            continue
         if kind == TCA_CAKE_BASE_RATE64:
-            options.append(u64(kind, dice.choice((0, 1, 64, 125000, 1 << 30, (1 << 64) - 1))))
+            options.append(u64(kind, dice.choice((
+                0, slowest, max(slowest, 64), 125000, 1 << 30, (1 << 64) - 1))))
         else:
             options.append(u32(kind, dice.choice(NUMBERS[:6] if dice.random() < 0.8 else NUMBERS)))
     if dice.random() < 0.4:

@@ -59,12 +59,17 @@ macro_rules! ensure {
     };
 }
 
-/// Bytes per second; 0 is unlimited. The shaper does not go below 64.
-fn rate_of(link: &Link) -> u64 {
-    match link.scheduler.config().bandwidth {
+/// What the shaper makes of a bandwidth in bytes per second: it does not go below 64, and 0 is
+/// unlimited.
+fn shaped(bandwidth: u64) -> u64 {
+    match bandwidth {
         0 => 0,
         rate => rate.max(Threshold::MIN_RATE),
     }
+}
+
+fn rate_of(link: &Link) -> u64 {
+    shaped(link.scheduler.config().bandwidth)
 }
 
 impl Ledger {
@@ -184,7 +189,7 @@ impl Ledger {
     pub fn reconfigured(&mut self, link: &Link, before: u64) {
         self.free = link.now;
         let rate = rate_of(link);
-        if rate > before {
+        if rate > shaped(before) {
             let full_packet = u64::from(MTU) * 1_000_000_000 / rate;
             self.busy = self.busy.min(link.now.after(full_packet));
         }
