@@ -305,15 +305,20 @@ fn tin_clock_gives_credit_for_idleness_up_to_the_burst() {
 
 #[test]
 fn siphash_agrees_with_the_standard_library() {
+    let tail = 0x0076_5432_1fed_cba9u64;
     for words in [vec![], vec![1], vec![u64::MAX, 0x0123_4567_89ab_cdef]] {
-        let mut theirs = std::hash::DefaultHasher::new();
-        let mut ours = SipHash::new(&SipKey([0, 0]));
-        for word in words {
-            theirs.write_u64(word);
-            ours = ours.word(word);
+        for len in 0..=7 {
+            let mut theirs = std::hash::DefaultHasher::new();
+            let mut ours = SipHash::new(&SipKey::new([0, 0]));
+            for word in &words {
+                theirs.write_u64(*word);
+                ours = ours.word(*word);
+            }
+            theirs.write(&tail.to_le_bytes()[..len]);
+            let theirs = theirs.finish();
+            let ours = ours.finish(tail & ((1 << (8 * len)) - 1), len as u64);
+            assert_eq!(ours, (theirs ^ (theirs >> 32)) as u32);
         }
-        let theirs = theirs.finish();
-        assert_eq!(ours.finish(), (theirs ^ (theirs >> 32)) as u32);
     }
 }
 
@@ -331,7 +336,7 @@ fn modes_hash_what_they_isolate_and_nothing_else() {
         ports: (3, 4),
         label: 0,
     };
-    let key = SipKey([5, 6]);
+    let key = SipKey::new([5, 6]);
     let of = |keys: &FlowKeys, mode| keys.hashes(mode, &key, &Known::default());
     let other_port = FlowKeys {
         ports: (3, 5),

@@ -288,7 +288,7 @@ proptest! {
                 ports,
                 label: 0,
             }
-            .hashes(mode, &SipKey(key), &Known::default())
+            .hashes(mode, &SipKey::new(key), &Known::default())
         });
         prop_assert_eq!(hashes[0].src_host, hashes[1].src_host);
         prop_assert_eq!(hashes[0].dst_host, hashes[1].dst_host);

@@ -23,60 +23,64 @@ pub fn ways(hash: u32) -> impl Iterator<Item = u32> {
     (0..WAYS).map(move |i| set | (direct.wrapping_add(i) & (WAYS - 1)))
 }
 
-/// What is isolated from what.
+/// What is isolated from what: bit 0 stands for sources, 1 for destinations, 2 for flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum FlowMode {
     /// Nothing: one queue a tin.
-    Flowblind,
+    Flowblind = 0b000,
     /// A queue for each source.
-    SrcHost,
+    SrcHost = 0b001,
     /// A queue for each destination.
-    DstHost,
+    DstHost = 0b010,
     /// A queue for each pair of source and destination.
-    Hosts,
+    Hosts = 0b011,
     /// A queue for each flow.
-    Flows,
+    Flows = 0b100,
     /// Flows, and fairness among sources.
-    DualSrcHost,
+    DualSrcHost = 0b101,
     /// Flows, and fairness among destinations.
-    DualDstHost,
+    DualDstHost = 0b110,
     /// Flows, and fairness among sources and among destinations.
     #[default]
-    Triple,
+    Triple = 0b111,
 }
 
 impl FlowMode {
+    /// Whether this mode does all that `other` does.
+    #[inline]
+    const fn has(self, other: Self) -> bool {
+        self as u8 & other as u8 == other as u8
+    }
+
     /// Whether queues are chosen by flow.
     #[inline]
     pub const fn by_flow(self) -> bool {
-        matches!(
-            self,
-            Self::Flows | Self::DualSrcHost | Self::DualDstHost | Self::Triple
-        )
+        self.has(Self::Flows)
     }
 
     /// Whether a flow's quantum depends on how many flows its source has.
     #[inline]
     pub const fn isolates_src(self) -> bool {
-        matches!(self, Self::DualSrcHost | Self::Triple)
+        self.has(Self::DualSrcHost)
     }
 
     /// Whether a flow's quantum depends on how many flows its destination has.
     #[inline]
     pub const fn isolates_dst(self) -> bool {
-        matches!(self, Self::DualDstHost | Self::Triple)
+        self.has(Self::DualDstHost)
     }
 
     /// Whether [`FlowHashes::src_host`] plays a part.
     #[inline]
     pub const fn hashes_src(self) -> bool {
-        self.isolates_src() || matches!(self, Self::SrcHost | Self::Hosts)
+        self.has(Self::SrcHost)
     }
 
     /// Whether [`FlowHashes::dst_host`] plays a part.
     #[inline]
     pub const fn hashes_dst(self) -> bool {
-        self.isolates_dst() || matches!(self, Self::DstHost | Self::Hosts)
+        self.has(Self::DstHost)
     }
 }
 
@@ -138,11 +142,11 @@ impl FlowKeys {
         hashes
     }
 
+    #[inline]
     fn hash_flow(&self, key: &SipKey) -> u32 {
         let ports = (u64::from(self.ports.0) << 16) | u64::from(self.ports.1);
-        let rest = (u64::from(self.label) << 40) | (u64::from(self.protocol) << 32) | ports;
         let hash = SipHash::new(key);
-        match self.addresses {
+        let hash = match self.addresses {
             Addresses::None => hash,
             Addresses::V4 { src, dst } => hash.word((u64::from(src) << 32) | u64::from(dst)),
             Addresses::V6 { src, dst } => {
@@ -150,13 +154,17 @@ impl FlowKeys {
                 let [c, d] = dst;
                 hash.word(a).word(b).word(c).word(d)
             }
-        }
-        .word(rest)
-        .finish()
+        };
+        let hash = match self.label {
+            0 => hash,
+            label => hash.word(u64::from(label)),
+        };
+        hash.finish((u64::from(self.protocol) << 32) | ports, 5)
     }
 }
 
 impl Addresses {
+    #[inline]
     fn hash_src(&self, key: &SipKey) -> u32 {
         match *self {
             Self::None => 0,
@@ -165,6 +173,7 @@ impl Addresses {
         }
     }
 
+    #[inline]
     fn hash_dst(&self, key: &SipKey) -> u32 {
         match *self {
             Self::None => 0,
@@ -174,10 +183,11 @@ impl Addresses {
     }
 }
 
+#[inline]
 fn hash_v4(key: &SipKey, address: u32) -> u32 {
-    SipHash::new(key).word(u64::from(address)).finish()
+    SipHash::new(key).finish(u64::from(address), 4)
 }
 
 fn hash_v6(key: &SipKey, [high, low]: [u64; 2]) -> u32 {
-    SipHash::new(key).word(high).word(low).finish()
+    SipHash::new(key).word(high).word(low).finish(0, 0)
 }

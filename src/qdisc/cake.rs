@@ -83,7 +83,7 @@ impl Cake {
         let [seed, key @ ..] = random_words::<3>();
         Ok(Self {
             scheduler: Scheduler::new(config, mtu, tins, seed),
-            key: SipKey(key),
+            key: SipKey::new(key),
             shared: None,
             fresh: Tins::default(),
         })

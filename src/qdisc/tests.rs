@@ -21,7 +21,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-const KEY: SipKey = SipKey([1, 2]);
+const KEY: SipKey = SipKey::new([1, 2]);
 
 /// Default configuration as changed by options of 32 bits.
 fn changed<const N: usize>(options: [(u32, u32); N]) -> Result<Config> {
