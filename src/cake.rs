@@ -35,6 +35,7 @@ pub mod scheduler;
 pub mod shaper;
 pub mod siphash;
 pub mod stats;
+pub mod tags;
 pub mod tin;
 pub mod units;
 

@@ -17,6 +17,7 @@ use cake::cake::{
     random::Random,
     shaper::{LinkClock, Pace, TinClock},
     siphash::{SipHash, SipKey},
+    tags::Tags,
     tin::TinParams,
     Nanos,
 };
@@ -531,7 +532,9 @@ fn idle_time_decays_what_many_visits_would() {
     left_alone.idled(&PARAMS, Nanos(2399 * MS));
     assert_eq!(visited.count(), left_alone.count());
     assert!(!left_alone.is_at_rest(Nanos(2399 * MS)));
-    assert!(left_alone.has_decayed(&PARAMS, Nanos(10_000 * MS)));
+    let much_later = Nanos(10_000 * MS);
+    assert!(left_alone.rest_time(&PARAMS, Nanos(2399 * MS)) > Nanos(2399 * MS));
+    assert!(left_alone.rest_time(&PARAMS, much_later) <= much_later);
 }
 
 #[test]
@@ -591,17 +594,37 @@ fn heap_names_the_longest_queue_as_queues_change() {
         let len = random.draw() % 1500 + 1;
         if random.draw() % 3 == 0 {
             let len = len.min(model[flow as usize]);
-            backlogs.shrink(FlowIndex::new(flow), len);
             model[flow as usize] -= len;
+            backlogs.shrank(FlowIndex::new(flow), |flow| model[flow.at()]);
         } else {
-            backlogs.grow(FlowIndex::new(flow), len);
             model[flow as usize] += len;
+            backlogs.grew(FlowIndex::new(flow), |flow| model[flow.at()]);
         }
         if step % 7 == 0 {
-            let longest = backlogs.longest();
+            let longest = backlogs.longest(|flow| model[flow.at()]);
             let most = model.iter().max().unwrap();
             assert_eq!(model[longest.at()], *most);
-            assert_eq!(backlogs.of(longest), *most);
+        }
+    }
+}
+
+#[test]
+fn free_queue_is_found_as_if_all_were_looked_at() {
+    let mut tags = support::in_place(Tags::init());
+    let mut free_at = [0u64; 1024];
+    let mut random = Random::new(9);
+    for now in 1..200_000u64 {
+        let hash = random.draw() % 64;
+        let expected = ways(hash).find(|way| free_at[*way as usize] <= now);
+        let found = tags.find_free(hash, Nanos(now), |flow| Nanos(free_at[flow.at()]));
+        assert_eq!(found.map(FlowIndex::at), expected.map(|way| way as usize));
+        match found {
+            Some(flow) => free_at[flow.at()] = u64::MAX,
+            None => {
+                let done = FlowIndex::new(random.draw() % 64);
+                free_at[done.at()] = now + u64::from(random.draw() % 40);
+                tags.may_be_free(done, Nanos(free_at[done.at()]));
+            }
         }
     }
 }

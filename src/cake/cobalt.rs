@@ -139,6 +139,24 @@ impl CobaltState {
         random: &mut Random,
         mark: impl FnOnce() -> bool,
     ) -> Verdict {
+        if self.is_calm() && sojourn <= params.target {
+            self.dropping = false;
+            self.drop_next = now.after(params.interval);
+            return Verdict::Pass;
+        }
+        self.weigh(params, now, sojourn, bulk_flows, random, mark)
+    }
+
+    /// [`CobaltState::judge`] where there is something to weigh.
+    fn weigh(
+        &mut self,
+        params: &CobaltParams,
+        now: Nanos,
+        sojourn: u64,
+        bulk_flows: u32,
+        random: &mut Random,
+        mark: impl FnOnce() -> bool,
+    ) -> Verdict {
         let floor = u64::from(bulk_flows).wrapping_mul(2).max(4);
         let over_target = sojourn > params.target && sojourn > params.mtu_time.wrapping_mul(floor);
         let due = self.count != 0 && now >= self.drop_next;
@@ -197,7 +215,17 @@ impl CobaltState {
     }
 
     /// Notes that the queue was to send and had nothing.
+    #[inline]
     pub fn ran_empty(&mut self, params: &CobaltParams, now: Nanos) -> Blue {
+        self.dropping = false;
+        if self.is_calm() {
+            return Blue::Same;
+        }
+        self.calm_down(params, now)
+    }
+
+    /// [`CobaltState::ran_empty`] where there is something to forget.
+    fn calm_down(&mut self, params: &CobaltParams, now: Nanos) -> Blue {
         let mut change = Blue::Same;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);
@@ -206,7 +234,6 @@ impl CobaltState {
                 change = Blue::Fell;
             }
         }
-        self.dropping = false;
         if self.count != 0 && now >= self.drop_next {
             self.set_count(self.count.saturating_sub(1));
             self.drop_next = self.control_law(params, self.drop_next);
@@ -218,7 +245,16 @@ impl CobaltState {
     ///
     /// A queue that stays empty decays step by step. Nobody needs to see the steps, so that all of
     /// them are taken when somebody looks at the state again.
+    #[inline]
     pub fn idled(&mut self, params: &CobaltParams, now: Nanos) -> Blue {
+        if self.is_calm() {
+            return Blue::Same;
+        }
+        self.catch_up(params, now)
+    }
+
+    /// [`CobaltState::idled`] where there is something to forget.
+    fn catch_up(&mut self, params: &CobaltParams, now: Nanos) -> Blue {
         let mut change = Blue::Same;
         if self.p_drop != 0 {
             let steps = now.since(self.blue_timer) / params.target.max(1);
@@ -235,17 +271,32 @@ impl CobaltState {
         change
     }
 
+    /// Whether neither CoDel nor BLUE has signals to decay.
+    #[inline]
+    fn is_calm(&self) -> bool {
+        self.count | self.p_drop == 0
+    }
+
     /// Whether nothing is left to decay, so that another flow may have the queue.
     #[inline]
     pub fn is_at_rest(&self, now: Nanos) -> bool {
-        self.p_drop == 0 && self.count == 0 && now >= self.drop_next
+        self.is_calm() && now >= self.drop_next
     }
 
-    /// Whether [`CobaltState::idled`] at `now` would leave the state at rest.
-    pub fn has_decayed(&self, params: &CobaltParams, now: Nanos) -> bool {
+    /// The earliest time at which [`CobaltState::idled`] may leave the state at rest; what is not
+    /// after `now` means that it does now.
+    #[inline]
+    pub fn rest_time(&self, params: &CobaltParams, now: Nanos) -> Nanos {
+        if self.is_calm() || now < self.drop_next {
+            return self.drop_next;
+        }
         let mut later = *self;
-        later.idled(params, now);
-        later.is_at_rest(now)
+        later.catch_up(params, now);
+        if later.is_at_rest(now) {
+            now
+        } else {
+            now.after(1)
+        }
     }
 
     /// How many signals have been raised and have not decayed.

@@ -8,10 +8,11 @@
 //! empty is *decaying* until its COBALT state has come to rest.
 
 use super::{
-    cobalt::CobaltState,
+    cobalt::{CobaltParams, CobaltState},
     host::HostPair,
     index::{FlowIndex, QUEUES},
     packet::PacketQueue,
+    units::Nanos,
 };
 
 /// Where a flow stands.
@@ -20,16 +21,45 @@ use super::{
 pub enum Set {
     /// Nowhere: the queue is free.
     #[default]
-    None,
+    None = 0,
     /// In the sparse rotation.
-    Sparse,
+    Sparse = 1,
+    /// In the bulk rotation.
+    Bulk = 2,
+    /// In no rotation; COBALT still remembers it.
+    Decaying = 3,
     /// In the bulk rotation to pay off its deficit, but counted as sparse: it was empty when it
     /// left the sparse rotation.
-    SparseWait,
-    /// In the bulk rotation.
-    Bulk,
-    /// In no rotation; COBALT still remembers it.
-    Decaying,
+    SparseWait = Self::KINDS + Self::Sparse as u8,
+}
+
+impl Set {
+    const KINDS: u8 = 4;
+}
+
+/// How many flows stand where.
+#[derive(Clone, Copy, Debug)]
+pub struct Census([u16; Set::KINDS as usize]);
+
+impl Census {
+    /// All flows are nowhere.
+    pub const fn new() -> Self {
+        Self([QUEUES as u16, 0, 0, 0])
+    }
+
+    /// Flows in `set`; those that wait are sparse.
+    #[inline]
+    pub fn of(&self, set: Set) -> u16 {
+        self.0[(set as u8 % Set::KINDS) as usize]
+    }
+
+    /// Notes that a flow moved.
+    #[inline]
+    pub fn moved(&mut self, from: Set, to: Set) {
+        let [from, to] = [from, to].map(|set| (set as u8 % Set::KINDS) as usize);
+        self.0[from] = self.0[from].wrapping_sub(1);
+        self.0[to] = self.0[to].wrapping_add(1);
+    }
 }
 
 /// The next flow in a rotation: an index, or [`Link::END`].
@@ -49,7 +79,8 @@ impl Link {
     }
 }
 
-/// A queue, what COBALT and DRR++ know of it, and its place in a rotation.
+/// A queue, what COBALT and DRR++ know of it, and its place in a rotation: one cache line.
+#[repr(align(64))]
 pub struct Flow<Q> {
     /// The packets.
     pub queue: Q,
@@ -57,8 +88,8 @@ pub struct Flow<Q> {
     pub cobalt: CobaltState,
     /// Bytes that the flow may still send in this round; in debt if negative.
     pub deficit: i32,
-    /// Packets that were dropped.
-    pub dropped: u32,
+    /// Bytes queued.
+    pub backlog: u32,
     /// The hosts that the flow belongs to.
     pub hosts: HostPair,
     next: Link,
@@ -73,10 +104,23 @@ impl<Q: PacketQueue> Flow<Q> {
             queue: Q::new(),
             cobalt: CobaltState::new(),
             deficit: 0,
-            dropped: 0,
+            backlog: 0,
             hosts: HostPair::default(),
             next: Link::END,
             set: Set::None,
+        }
+    }
+}
+
+impl<Q> Flow<Q> {
+    /// The earliest time at which the queue may be free if nothing happens to it; what is not after
+    /// `now` means that it is free now.
+    #[inline]
+    pub fn free_at(&self, params: &CobaltParams, now: Nanos) -> Nanos {
+        match self.set {
+            Set::None => Nanos(0),
+            Set::Decaying => self.cobalt.rest_time(params, now),
+            Set::Sparse | Set::SparseWait | Set::Bulk => Nanos(u64::MAX),
         }
     }
 }
@@ -110,6 +154,16 @@ impl Rotation {
     #[inline]
     pub fn first(&self) -> Option<FlowIndex> {
         self.head.get()
+    }
+
+    /// Puts the flow whose turn it is behind all others.
+    #[inline]
+    pub fn rotate<Q>(&mut self, flows: &mut Flows<Q>) {
+        if self.head != self.tail {
+            if let Some(first) = self.pop(flows) {
+                self.push(flows, first);
+            }
+        }
     }
 
     /// Adds `flow`, which must be in no rotation, behind all others.

@@ -10,12 +10,13 @@
 use super::index::{FlowIndex, QUEUES};
 use pin_init::{init, init_array_from_fn, Init};
 
-/// Dequeued packets without an overflow after which the heap is left alone.
+/// Packets that leave without an overflow after which the heap is left alone.
 const PATIENCE: u16 = u16::MAX;
 
-/// The bytes queued in each flow, and a heap over them that is valid while overflows happen.
+/// A heap over the flows' backlogs that is valid while overflows happen.
+///
+/// It asks for the bytes that are queued in a flow where it needs them.
 pub struct Backlogs {
-    bytes: [u32; QUEUES],
     /// Flows, each with at least the backlog of its two children; valid while `patience` is not 0.
     heap: [FlowIndex; QUEUES],
     /// Where each flow is in `heap`.
@@ -24,67 +25,52 @@ pub struct Backlogs {
 }
 
 impl Backlogs {
-    /// Empty queues, made in place.
+    /// A heap that is not in use, made in place.
     pub fn init() -> impl Init<Self> {
         init!(Self {
-            bytes <- init_array_from_fn(|_| 0),
             heap <- init_array_from_fn(|i| FlowIndex::new(i as u32)),
             position <- init_array_from_fn(|i| FlowIndex::new(i as u32)),
             patience: 0,
         })
     }
 
-    /// Bytes queued in `flow`.
+    /// Notes that `flow` grew.
     #[inline]
-    pub fn of(&self, flow: FlowIndex) -> u32 {
-        self.bytes[flow.at()]
-    }
-
-    /// Notes that `flow` grew by `len` bytes.
-    #[inline]
-    pub fn grow(&mut self, flow: FlowIndex, len: u32) {
-        let bytes = &mut self.bytes[flow.at()];
-        *bytes = bytes.wrapping_add(len);
+    pub fn grew(&mut self, flow: FlowIndex, bytes: impl Fn(FlowIndex) -> u32) {
         if self.patience != 0 {
-            self.rise(self.position[flow.at()].at());
+            self.rise(self.position[flow.at()].at(), &bytes);
         }
     }
 
-    /// Notes that `flow` shrank by `len` bytes.
+    /// Notes that a packet left `flow`.
     #[inline]
-    pub fn shrink(&mut self, flow: FlowIndex, len: u32) {
-        let bytes = &mut self.bytes[flow.at()];
-        *bytes = bytes.saturating_sub(len);
+    pub fn shrank(&mut self, flow: FlowIndex, bytes: impl Fn(FlowIndex) -> u32) {
         if self.patience != 0 {
-            self.sink(self.position[flow.at()].at());
+            self.patience = self.patience.wrapping_sub(1);
+            self.sink(self.position[flow.at()].at(), &bytes);
         }
-    }
-
-    /// Notes that a packet left without an overflow.
-    #[inline]
-    pub fn relax(&mut self) {
-        self.patience = self.patience.saturating_sub(1);
     }
 
     /// The flow with the most bytes.
-    pub fn longest(&mut self) -> FlowIndex {
+    pub fn longest(&mut self, bytes: impl Fn(FlowIndex) -> u32) -> FlowIndex {
         if self.patience == 0 {
             for parent in (0..QUEUES / 2).rev() {
-                self.sink(parent);
+                self.sink(parent, &bytes);
             }
         }
         self.patience = PATIENCE;
         self.heap[0]
     }
 
-    fn bytes_at(&self, place: usize) -> u32 {
-        self.of(self.heap[place & (QUEUES - 1)])
+    fn at(&self, place: usize) -> FlowIndex {
+        self.heap[place & (QUEUES - 1)]
     }
 
-    fn rise(&mut self, mut place: usize) {
+    #[cold]
+    fn rise(&mut self, mut place: usize, bytes: &impl Fn(FlowIndex) -> u32) {
         while let Some(above) = place.checked_sub(1) {
             let parent = above / 2;
-            if self.bytes_at(place) <= self.bytes_at(parent) {
+            if bytes(self.at(place)) <= bytes(self.at(parent)) {
                 break;
             }
             self.swap(place, parent);
@@ -92,19 +78,21 @@ impl Backlogs {
         }
     }
 
-    fn sink(&mut self, mut place: usize) {
+    #[cold]
+    fn sink(&mut self, mut place: usize, bytes: &impl Fn(FlowIndex) -> u32) {
+        let bytes_at = |heap: &Self, place| bytes(heap.at(place));
         loop {
             let left = place.wrapping_mul(2).wrapping_add(1);
             let right = left.wrapping_add(1);
             if left >= QUEUES {
                 break;
             }
-            let child = if right < QUEUES && self.bytes_at(right) > self.bytes_at(left) {
+            let child = if right < QUEUES && bytes_at(self, right) > bytes_at(self, left) {
                 right
             } else {
                 left
             };
-            if self.bytes_at(child) <= self.bytes_at(place) {
+            if bytes_at(self, child) <= bytes_at(self, place) {
                 break;
             }
             self.swap(place, child);

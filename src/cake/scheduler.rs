@@ -273,12 +273,6 @@ where
                 return None;
             };
             match served {
-                Served::Empty => {
-                    if !tin.is_active() {
-                        self.active.remove(at);
-                    }
-                    return None;
-                }
                 Served::Dropped(packet, reason) => {
                     self.forget(&packet);
                     if ingress {
@@ -293,7 +287,6 @@ where
                 Served::Packet(packet) => {
                     let len = packet.tag().adjusted_len;
                     tin.charge(flow, len);
-                    tin.relax();
                     if !self.pace.is_unlimited() {
                         tin.charge_clock(now, len);
                         self.clock.sent(self.pace.duration(len));

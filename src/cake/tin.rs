@@ -2,6 +2,7 @@
 
 //! A tin: one traffic class with its own queues, AQM parameters and threshold.
 
+mod lookup;
 mod params;
 mod report;
 
@@ -11,8 +12,8 @@ use super::{
     ack_filter::redundant,
     cobalt::{Blue, Verdict},
     config::AckFilter,
-    flow::{Flow, Flows, Rotation, Set},
-    hash::{ways, FlowHashes, FlowMode},
+    flow::{Census, Flow, Flows, Rotation, Set},
+    hash::{FlowHashes, FlowMode},
     host::Hosts,
     index::{FlowIndex, QUEUES},
     overflow::Backlogs,
@@ -20,37 +21,10 @@ use super::{
     random::Random,
     shaper::TinClock,
     stats::Delays,
+    tags::Tags,
     units::Nanos,
 };
 use pin_init::{init, init_array_from_fn, Init};
-
-/// How many flows stand where.
-#[derive(Clone, Copy, Debug, Default)]
-struct Census {
-    sparse: u16,
-    bulk: u16,
-    decaying: u16,
-}
-
-impl Census {
-    fn of(&mut self, set: Set) -> Option<&mut u16> {
-        match set {
-            Set::None => None,
-            Set::Sparse | Set::SparseWait => Some(&mut self.sparse),
-            Set::Bulk => Some(&mut self.bulk),
-            Set::Decaying => Some(&mut self.decaying),
-        }
-    }
-
-    fn moved(&mut self, from: Set, to: Set) {
-        if let Some(count) = self.of(from) {
-            *count = count.wrapping_sub(1);
-        }
-        if let Some(count) = self.of(to) {
-            *count = count.wrapping_add(1);
-        }
-    }
-}
 
 /// What a tin has counted since it was made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,8 +46,6 @@ pub enum Served<P> {
     Packet(P),
     /// A packet that the AQM took back.
     Dropped(P, DropReason),
-    /// Nothing: the flow had run empty and left its rotation.
-    Empty,
 }
 
 /// A traffic class.
@@ -92,9 +64,12 @@ pub struct Tin<Q> {
     /// What the tin has seen.
     pub counters: TinCounters,
     delays: Delays,
-    tags: [u32; QUEUES],
+    tags: Tags,
     hosts: Hosts,
+    /// The longest queues.
     backlogs: Backlogs,
+    /// Packets that each flow has lost.
+    dropped: [u32; QUEUES],
     flows: Flows<Q>,
 }
 
@@ -106,15 +81,16 @@ impl<Q: PacketQueue> Tin<Q> {
             clock: TinClock::default(),
             deficit: 0,
             backlog: 0,
-            census: Census::default(),
+            census: Census::new(),
             unresponsive: 0,
             sparse: Rotation::new(),
             bulk: Rotation::new(),
             counters: TinCounters::default(),
             delays: Delays::default(),
-            tags <- init_array_from_fn(|_| 0),
+            tags <- Tags::init(),
             hosts <- Hosts::init(),
             backlogs <- Backlogs::init(),
+            dropped <- init_array_from_fn(|_| 0),
             flows <- init_array_from_fn(|_| Flow::new()),
         })
     }
@@ -128,69 +104,7 @@ impl<Q: PacketQueue> Tin<Q> {
     /// Whether any flow waits for its turn.
     #[inline]
     pub fn is_active(&self) -> bool {
-        (self.census.sparse | self.census.bulk) != 0
-    }
-
-    /// Finds the queue of a flow, or a free one, or one to share, and the flow's hosts.
-    #[inline]
-    pub fn lookup(&mut self, mode: FlowMode, hashes: &FlowHashes, now: Nanos) -> FlowIndex {
-        if mode == FlowMode::Flowblind {
-            return FlowIndex::new(0);
-        }
-        let direct = FlowIndex::new(hashes.flow);
-        let owned = self.tags[direct.at()] == hashes.flow;
-        if owned && self.flows[direct.at()].set != Set::None {
-            self.place_idle(mode, direct, hashes);
-            return direct;
-        }
-        let index = self.find_way(hashes.flow, now);
-        let flow = &self.flows[index.at()];
-        if self.tags[index.at()] != hashes.flow && flow.set == Set::Bulk {
-            // Two flows in one queue: the queue goes with the newer one's hosts.
-            self.hosts.lose(mode, flow.hosts);
-            let hosts = self.hosts.place(mode, flow.hosts, hashes);
-            self.hosts.gain(mode, hosts);
-            self.flows[index.at()].hosts = hosts;
-        }
-        self.tags[index.at()] = hashes.flow;
-        self.place_idle(mode, index, hashes);
-        index
-    }
-
-    /// Finds the hosts of a flow that is not counted among any host's bulk flows. A table entry
-    /// without bulk flows is up for grabs, so that it may have changed hands meanwhile.
-    #[inline]
-    fn place_idle(&mut self, mode: FlowMode, index: FlowIndex, hashes: &FlowHashes) {
-        let flow = &mut self.flows[index.at()];
-        if flow.set != Set::Bulk {
-            flow.hosts = self.hosts.place(mode, flow.hosts, hashes);
-        }
-    }
-
-    fn find_way(&mut self, hash: u32, now: Nanos) -> FlowIndex {
-        let direct = FlowIndex::new(hash);
-        let mut places = ways(hash).map(FlowIndex::new);
-        if let Some(own) = places.find(|way| self.tags[way.at()] == hash) {
-            let indirect = u32::from(own != direct);
-            self.counters.way_hits = self.counters.way_hits.wrapping_add(indirect);
-            return own;
-        }
-        let mut places = ways(hash).map(FlowIndex::new);
-        if let Some(free) = places.find(|way| self.is_free(*way, now)) {
-            self.counters.way_misses = self.counters.way_misses.wrapping_add(1);
-            return free;
-        }
-        self.counters.way_collisions = self.counters.way_collisions.wrapping_add(1);
-        direct
-    }
-
-    fn is_free(&self, index: FlowIndex, now: Nanos) -> bool {
-        let flow = &self.flows[index.at()];
-        match flow.set {
-            Set::None => true,
-            Set::Decaying => flow.cobalt.has_decayed(&self.params.cobalt, now),
-            _ => false,
-        }
+        self.sparse.first().or(self.bulk.first()).is_some()
     }
 
     /// Notes the length of an arrival, which may be more than one packet.
@@ -206,8 +120,13 @@ impl<Q: PacketQueue> Tin<Q> {
         self.counters.packets = self.counters.packets.wrapping_add(1);
         self.counters.bytes = self.counters.bytes.wrapping_add(u64::from(len));
         self.backlog = self.backlog.wrapping_add(len);
-        self.backlogs.grow(index, len);
-        self.flows[index.at()].queue.push(packet);
+        let Self {
+            flows, backlogs, ..
+        } = self;
+        let flow = &mut flows[index.at()];
+        flow.backlog = flow.backlog.wrapping_add(len);
+        flow.queue.push(packet);
+        backlogs.grew(index, |flow| flows[flow.at()].backlog);
     }
 
     /// Removes the acknowledgement that the flow's last packet makes redundant, if there is one.
@@ -251,13 +170,15 @@ impl<Q: PacketQueue> Tin<Q> {
         now: Nanos,
         random: &mut Random,
     ) -> Option<(FlowIndex, Served<Q::Packet>)> {
-        let index = self.turn(mode, random)?;
-        let Some(mut packet) = self.pop(index) else {
-            self.retire(mode, index, now);
-            return Some((index, Served::Empty));
+        let (index, mut packet) = loop {
+            let index = self.turn(mode, random)?;
+            match self.pop(index) {
+                Some(packet) => break (index, packet),
+                None => self.retire(mode, index, now),
+            }
         };
         let bulk_flows = if bulk_counts {
-            u32::from(self.census.bulk)
+            u32::from(self.census.of(Set::Bulk))
         } else {
             0
         };
@@ -274,13 +195,13 @@ impl<Q: PacketQueue> Tin<Q> {
         if let Verdict::Drop(reason) = verdict {
             // A flow's last packet is never dropped: nothing would tell its receiver.
             if !flow.queue.is_empty() {
-                flow.dropped = flow.dropped.wrapping_add(1);
-                self.counters.dropped = self.counters.dropped.wrapping_add(1);
+                self.count_drop(index);
                 return Some((index, Served::Dropped(packet, reason)));
             }
         }
-        let marked = u32::from(verdict == Verdict::Marked);
-        self.counters.ecn_marked = self.counters.ecn_marked.wrapping_add(marked);
+        if verdict == Verdict::Marked {
+            self.counters.ecn_marked = self.counters.ecn_marked.wrapping_add(1);
+        }
         self.delays.add(sojourn);
         Some((index, Served::Packet(packet)))
     }
@@ -325,27 +246,27 @@ impl<Q: PacketQueue> Tin<Q> {
         self.clock.charge(now, credit, pace.duration(len));
     }
 
-    /// Notes that a packet left without an overflow.
-    #[inline]
-    pub fn relax(&mut self) {
-        self.backlogs.relax();
-    }
-
     /// The longest queue and its bytes.
     pub fn longest(&mut self) -> Option<(u32, FlowIndex)> {
         if self.backlog == 0 {
             return None;
         }
-        let index = self.backlogs.longest();
-        Some((self.backlogs.of(index), index))
+        let bytes = |flow: FlowIndex| self.flows[flow.at()].backlog;
+        let index = self.backlogs.longest(bytes);
+        Some((bytes(index), index))
+    }
+
+    fn count_drop(&mut self, index: FlowIndex) {
+        let dropped = &mut self.dropped[index.at()];
+        *dropped = dropped.wrapping_add(1);
+        self.counters.dropped = self.counters.dropped.wrapping_add(1);
     }
 
     /// Drops the head of an overflowing queue.
     pub fn drop_head(&mut self, index: FlowIndex, now: Nanos) -> Option<Q::Packet> {
         let packet = self.pop(index)?;
+        self.count_drop(index);
         let flow = &mut self.flows[index.at()];
-        flow.dropped = flow.dropped.wrapping_add(1);
-        self.counters.dropped = self.counters.dropped.wrapping_add(1);
         let change = flow.cobalt.overflowed(&self.params.cobalt, now);
         self.note(change);
         Some(packet)
@@ -353,14 +274,11 @@ impl<Q: PacketQueue> Tin<Q> {
 
     /// Takes packets out of the tin, whatever their turn, and says whose they are.
     pub fn evict(&mut self) -> Option<(FlowHashes, Q::Packet)> {
-        if self.backlog == 0 {
-            return None;
-        }
-        let index = self.backlogs.longest();
+        let (_, index) = self.longest()?;
         let packet = self.pop(index)?;
         let (src_host, dst_host) = self.hosts.tags(self.flows[index.at()].hosts);
         let hashes = FlowHashes {
-            flow: self.tags[index.at()],
+            flow: self.tags.of(index),
             src_host,
             dst_host,
         };
@@ -392,31 +310,29 @@ impl<Q: PacketQueue> Tin<Q> {
             let quantum = self.quantum(mode, index, random);
             let deficit = &mut self.flows[index.at()].deficit;
             *deficit = deficit.saturating_add(quantum);
-            self.leave_rotation();
-            self.bulk.push(&mut self.flows, index);
-        }
-    }
-
-    /// Takes the flow whose turn it is out of its rotation.
-    #[inline]
-    fn leave_rotation(&mut self) {
-        if self.sparse.pop(&mut self.flows).is_none() {
-            self.bulk.pop(&mut self.flows);
+            match self.sparse.pop(&mut self.flows) {
+                Some(index) => self.bulk.push(&mut self.flows, index),
+                None => self.bulk.rotate(&mut self.flows),
+            }
         }
     }
 
     /// Takes the flow whose turn it is, and which has run empty, out of the rotations.
     fn retire(&mut self, mode: FlowMode, index: FlowIndex, now: Nanos) {
-        let flow = &mut self.flows[index.at()];
-        let change = flow.cobalt.ran_empty(&self.params.cobalt, now);
-        let to = if flow.cobalt.is_at_rest(now) {
+        let cobalt = &mut self.flows[index.at()].cobalt;
+        let change = cobalt.ran_empty(&self.params.cobalt, now);
+        let rest_time = cobalt.rest_time(&self.params.cobalt, now);
+        let to = if cobalt.is_at_rest(now) {
             Set::None
         } else {
             Set::Decaying
         };
         self.note(change);
-        self.leave_rotation();
+        if self.sparse.pop(&mut self.flows).is_none() {
+            self.bulk.pop(&mut self.flows);
+        }
         self.set(mode, index, to);
+        self.tags.may_be_free(index, rest_time);
     }
 
     /// Bytes that a flow gets for a round: its share of its busier host's share.
@@ -443,8 +359,13 @@ impl<Q: PacketQueue> Tin<Q> {
     /// Notes that a packet of `len` bytes left a flow's queue.
     #[inline]
     fn left(&mut self, index: FlowIndex, len: u32) {
+        let Self {
+            flows, backlogs, ..
+        } = self;
         self.backlog = self.backlog.saturating_sub(len);
-        self.backlogs.shrink(index, len);
+        let flow = &mut flows[index.at()];
+        flow.backlog = flow.backlog.saturating_sub(len);
+        backlogs.shrank(index, |flow| flows[flow.at()].backlog);
     }
 
     /// Moves a flow from set to set: the only place where sets change, and what is counted by them.

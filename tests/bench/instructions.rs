@@ -58,6 +58,12 @@ fn main() {
     for number in 0..20_000 {
         link.now = link.now.after(3_000);
         let packet = TestPacket::new(0, number, 1500);
-        one(&mut link, &SipKey::new([1, 2]), mode, &headers(number), packet);
+        one(
+            &mut link,
+            &SipKey::new([1, 2]),
+            mode,
+            &headers(number),
+            packet,
+        );
     }
 }

@@ -15,7 +15,7 @@ impl<Q: PacketQueue> Tin<Q> {
     /// Lets go of flows whose state has decayed by `now`, so that the statistics do not count
     /// them. Nothing else depends on when this happens.
     pub fn settle(&mut self, mode: FlowMode, now: Nanos) {
-        if self.census.decaying == 0 {
+        if self.census.of(Set::Decaying) == 0 {
             return;
         }
         for index in (0..QUEUES as u32).map(FlowIndex::new) {
@@ -34,6 +34,7 @@ impl<Q: PacketQueue> Tin<Q> {
     /// A copy of the tin's statistics.
     pub fn stats(&self) -> TinStats {
         let us = |ns: u64| (ns / NSEC_PER_USEC) as u32;
+        let flows = |set| u32::from(self.census.of(set));
         TinStats {
             threshold_rate: self.params.threshold,
             sent_bytes: self.counters.bytes,
@@ -50,8 +51,8 @@ impl<Q: PacketQueue> Tin<Q> {
             way_indirect_hits: self.counters.way_hits,
             way_misses: self.counters.way_misses,
             way_collisions: self.counters.way_collisions,
-            sparse_flows: u32::from(self.census.sparse.wrapping_add(self.census.decaying)),
-            bulk_flows: u32::from(self.census.bulk),
+            sparse_flows: flows(Set::Sparse).wrapping_add(flows(Set::Decaying)),
+            bulk_flows: flows(Set::Bulk),
             unresponsive_flows: u32::from(self.unresponsive),
             max_skblen: self.counters.max_len,
             flow_quantum: u32::from(self.params.flow_quantum),
@@ -61,13 +62,13 @@ impl<Q: PacketQueue> Tin<Q> {
     /// A copy of a flow's statistics, or [`None`] if its queue is free.
     pub fn flow_stats(&self, index: FlowIndex, now: Nanos) -> Option<FlowStats> {
         let flow = &self.flows[index.at()];
-        if self.is_free(index, now) {
+        if !self.is_flow_active(index, now) {
             return None;
         }
         Some(FlowStats {
             qlen: flow.queue.iter().fold(0, |n: u32, _| n.wrapping_add(1)),
-            backlog: self.backlogs.of(index),
-            drops: flow.dropped,
+            backlog: flow.backlog,
+            drops: self.dropped[index.at()],
             deficit: flow.deficit,
             dropping: flow.cobalt.is_dropping(),
             cobalt_count: flow.cobalt.count(),
@@ -79,6 +80,6 @@ impl<Q: PacketQueue> Tin<Q> {
 
     /// Whether a queue is in use.
     pub fn is_flow_active(&self, index: FlowIndex, now: Nanos) -> bool {
-        !self.is_free(index, now)
+        self.flows[index.at()].free_at(&self.params.cobalt, now) > now
     }
 }
