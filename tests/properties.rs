@@ -152,7 +152,7 @@ proptest! {
             }
             dropped = link.dropped.len();
             prop_assert_eq!(link.scheduler.qlen() as usize, queued.len());
-            prop_assert_eq!(link.scheduler.backlog(), queued.values().sum::<u32>());
+            prop_assert_eq!(link.backlog(), queued.values().sum::<u32>());
             let (memory, limit) = (memory_of(&queued), link.scheduler.stats().memory_limit);
             // A change may lower the limit; the next arrival makes room.
             prop_assert!(!is_arrival || memory <= limit, "{} of {} bytes", memory, limit);
@@ -166,7 +166,7 @@ proptest! {
             prop_assert_eq!(queued.remove(&packet.number), Some(packet.len));
         }
         prop_assert!(queued.is_empty());
-        prop_assert_eq!((link.scheduler.qlen(), link.scheduler.backlog()), (0, 0));
+        prop_assert_eq!((link.scheduler.qlen(), link.backlog()), (0, 0));
     }
 
     /// Whatever flows came and went, hosts get their halves afterwards: their flows were counted

@@ -64,7 +64,7 @@ fn unlimited_instance_sends_at_once_and_in_order() {
         assert_eq!(link.next().map(|packet| packet.number), Some(number));
     }
     assert_eq!(link.scheduler.qlen(), 0);
-    assert_eq!(link.scheduler.backlog(), 0);
+    assert_eq!(link.backlog(), 0);
 }
 
 /// Offers twice the rate for `seconds` and returns the rate reached.

@@ -41,12 +41,14 @@ impl Set {
 #[derive(Clone, Copy, Debug)]
 pub struct Census([u16; Set::KINDS as usize]);
 
-impl Census {
-    /// All flows are nowhere.
-    pub const fn new() -> Self {
+/// All flows are nowhere.
+impl Default for Census {
+    fn default() -> Self {
         Self([QUEUES as u16, 0, 0, 0])
     }
+}
 
+impl Census {
     /// Flows in `set`; those that wait are sparse.
     #[inline]
     pub fn of(&self, set: Set) -> u16 {

@@ -6,19 +6,23 @@
 //! the length of the queue.
 
 mod choice;
+mod dequeue;
+mod enqueue;
 mod report;
+
+pub use dequeue::Decision;
+pub use enqueue::{Arrival, Enqueued, Unsettled};
 
 use super::{
     autorate::Autorate,
     config::{AckFilter, Config},
     diffserv::{Classes, Preset},
-    hash::FlowHashes,
-    index::{FlowIndex, TinIndex, TinSet, MAX_TINS},
-    packet::{DropReason, Packet, PacketQueue, Tag},
+    index::{TinIndex, TinSet, MAX_TINS},
+    packet::PacketQueue,
     random::Random,
     shaper::{LinkClock, Pace},
     stats::Lengths,
-    tin::{Served, Tin, TinParams},
+    tin::{Tin, TinParams},
     units::Nanos,
 };
 use core::ops::DerefMut;
@@ -26,48 +30,21 @@ use core::ops::DerefMut;
 /// The boxes of an instance's tins. Those that the preset does not use are not allocated.
 pub type Tins<B> = [Option<B>; MAX_TINS];
 
-/// One packet, or several that came as one, on the way into the queue.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// The time.
-    pub now: Nanos,
-    /// The tin that the packet belongs to.
-    pub tin: TinIndex,
-    /// The packet's flow and hosts.
-    pub hashes: FlowHashes,
-    /// Bytes as it came, before any splitting.
-    pub len: u32,
-    /// Whether it was split: then it carries data and is no acknowledgement.
-    pub is_split: bool,
-}
-
-/// What became of an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Enqueued {
-    /// It is in the queue.
-    Queued,
-    /// It is in the queue, and the memory limit cost its flow packets.
-    Congested,
-}
-
-/// What is to happen next on the link.
-#[must_use]
-pub enum Decision<P> {
-    /// Send this packet now.
-    Send(P),
-    /// Packets wait; ask again at this time.
-    Wait(Nanos),
-    /// There is nothing to send.
-    Empty,
-}
-
 /// The memory that queued packets hold, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
     used: u32,
     max_used: u32,
     limit: u32,
+}
+
+impl Memory {
+    #[inline]
+    fn note_peak(&mut self) {
+        if self.used > self.max_used {
+            self.max_used = self.used;
+        }
+    }
 }
 
 /// One instance of CAKE. `Q` is a queue of packets and `B` the box of a tin.
@@ -83,8 +60,9 @@ pub struct Scheduler<Q, B> {
     /// The tins that have flows in their rotations.
     active: TinSet,
     qlen: u32,
-    backlog: u32,
     memory: Memory,
+    /// Whether the configuration asks for a second look at each arrival.
+    is_followed: bool,
     lengths: Lengths,
     random: Random,
     autorate: Autorate,
@@ -115,8 +93,8 @@ where
             solo_rounds: 0,
             active: TinSet::default(),
             qlen: 0,
-            backlog: 0,
             memory: Memory::default(),
+            is_followed: false,
             lengths: Lengths::new(),
             random: Random::new(seed),
             autorate: Autorate::new(config.bandwidth),
@@ -135,12 +113,6 @@ where
         self.qlen
     }
 
-    /// Bytes in the queue. The kernel keeps a count of its own.
-    #[allow(dead_code)]
-    pub fn backlog(&self) -> u32 {
-        self.backlog
-    }
-
     /// The configuration in force.
     #[inline]
     pub fn config(&self) -> &Config {
@@ -151,209 +123,6 @@ where
     #[inline]
     pub fn classes(&self) -> &Classes {
         &self.classes
-    }
-
-    /// Queues an arrival: `packets` is the packet itself or what it was split into.
-    ///
-    /// `drop` takes the packets that the memory limit costs.
-    #[inline]
-    pub fn enqueue(
-        &mut self,
-        arrival: &Arrival,
-        packets: impl Iterator<Item = Q::Packet>,
-        drop: &mut impl FnMut(Q::Packet, DropReason),
-    ) -> Enqueued {
-        let Arrival { now, hashes, .. } = *arrival;
-        let mode = self.config.flow_mode;
-        let at = if self.tins[arrival.tin.at()].is_some() {
-            arrival.tin
-        } else {
-            TinIndex::FIRST
-        };
-        let Some(tin) = self.tins[at.at()].as_deref_mut() else {
-            packets.for_each(|packet| drop(packet, DropReason::Overlimit));
-            return Enqueued::Queued;
-        };
-        if tin.backlog() == 0 {
-            tin.clock.wake(now, tin.params.burst);
-            if self.qlen == 0 {
-                self.clock.wake(now);
-            }
-        }
-        tin.arrived(arrival.len);
-        let flow = tin.lookup(mode, &hashes, now);
-        let mut bytes = 0u32;
-        for mut packet in packets {
-            packet.set_tag(Tag {
-                enqueued: now,
-                adjusted_len: self.lengths.measure(&self.config.framing, &packet),
-            });
-            self.qlen = self.qlen.wrapping_add(1);
-            bytes = bytes.wrapping_add(packet.len());
-            self.memory.used = self.memory.used.saturating_add(packet.truesize());
-            tin.push(flow, packet);
-        }
-        tin.activate(mode, flow, now, &mut self.random);
-        self.active.insert(at);
-        self.backlog = self.backlog.wrapping_add(bytes);
-        let redundant = match self.config.ack_filter {
-            AckFilter::Off => None,
-            _ if arrival.is_split => None,
-            filter => tin.filter_acks(flow, filter),
-        };
-        if let Some(packet) = redundant {
-            bytes = bytes.wrapping_sub(packet.len());
-            self.give_up(at, now, packet, DropReason::RedundantAck, drop);
-        }
-        self.memory.max_used = self.memory.max_used.max(self.memory.used);
-        if self.config.autorate_ingress {
-            self.follow_rate(now, bytes);
-        }
-
-        let mut outcome = Enqueued::Queued;
-        while self.memory.used > self.memory.limit {
-            match self.drop_from_longest(now, drop) {
-                Some(victim) if victim == (at, flow) => outcome = Enqueued::Congested,
-                Some(_) => {}
-                None => break,
-            }
-        }
-        outcome
-    }
-
-    /// Shapes to the rate at which packets arrive.
-    #[cold]
-    fn follow_rate(&mut self, now: Nanos, bytes: u32) {
-        if let Some(bandwidth) = self.autorate.arrived(now, bytes) {
-            self.config.bandwidth = bandwidth;
-            self.derive();
-        }
-    }
-
-    /// Decides what the link does at `now`.
-    ///
-    /// `drop` takes the packets that the AQM gives up on the way.
-    #[inline]
-    pub fn dequeue(
-        &mut self,
-        now: Nanos,
-        drop: &mut impl FnMut(Q::Packet, DropReason),
-    ) -> Decision<Q::Packet> {
-        while self.qlen != 0 {
-            if let Some(next) = self.clock.wait(now) {
-                return Decision::Wait(next);
-            }
-            let chosen = if self.pace.is_unlimited() {
-                self.choose_by_weight()
-            } else {
-                self.choose_by_priority(now)
-            };
-            let Some(at) = chosen else { break };
-            if let Some(packet) = self.serve(at, now, drop) {
-                return Decision::Send(packet);
-            }
-        }
-        Decision::Empty
-    }
-
-    /// Takes a packet from a tin; [`None`] if the tin's turn ended without one.
-    #[inline]
-    fn serve(
-        &mut self,
-        at: TinIndex,
-        now: Nanos,
-        drop: &mut impl FnMut(Q::Packet, DropReason),
-    ) -> Option<Q::Packet> {
-        let mode = self.config.flow_mode;
-        let ingress = self.config.ingress;
-        loop {
-            let tin = self.tins[at.at()].as_deref_mut()?;
-            let Some((flow, served)) = tin.serve(mode, ingress, now, &mut self.random) else {
-                self.active.remove(at);
-                return None;
-            };
-            match served {
-                Served::Dropped(packet, reason) => {
-                    self.forget(&packet);
-                    if ingress {
-                        let len = packet.tag().adjusted_len;
-                        self.charge_dropped(at, now, len);
-                        if let Some(tin) = self.tins[at.at()].as_deref_mut() {
-                            tin.charge(flow, len);
-                        }
-                    }
-                    drop(packet, reason);
-                }
-                Served::Packet(packet) => {
-                    let len = packet.tag().adjusted_len;
-                    tin.charge(flow, len);
-                    if !self.pace.is_unlimited() {
-                        tin.charge_clock(now, len);
-                        self.clock.sent(self.pace.duration(len));
-                    }
-                    self.forget(&packet);
-                    return Some(packet);
-                }
-            }
-        }
-    }
-
-    /// Drops the head of the longest queue of all tins, and says which queue it was.
-    fn drop_from_longest(
-        &mut self,
-        now: Nanos,
-        drop: &mut impl FnMut(Q::Packet, DropReason),
-    ) -> Option<(TinIndex, FlowIndex)> {
-        let mut longest: Option<(u32, TinIndex, FlowIndex)> = None;
-        for at in self.config.preset.tins() {
-            let Some(tin) = self.tins[at.at()].as_deref_mut() else {
-                continue;
-            };
-            if let Some((bytes, flow)) = tin.longest() {
-                if longest.is_none_or(|(most, ..)| bytes > most) {
-                    longest = Some((bytes, at, flow));
-                }
-            }
-        }
-        let (_, at, flow) = longest?;
-        let packet = self.tins[at.at()].as_deref_mut()?.drop_head(flow, now)?;
-        self.give_up(at, now, packet, DropReason::Overlimit, drop);
-        Some((at, flow))
-    }
-
-    /// Drops a packet that has left its queue.
-    fn give_up(
-        &mut self,
-        at: TinIndex,
-        now: Nanos,
-        packet: Q::Packet,
-        reason: DropReason,
-        drop: &mut impl FnMut(Q::Packet, DropReason),
-    ) {
-        self.forget(&packet);
-        if self.config.ingress {
-            self.charge_dropped(at, now, packet.tag().adjusted_len);
-        }
-        drop(packet, reason);
-    }
-
-    /// Charges a dropped packet that has crossed the bottleneck already.
-    fn charge_dropped(&mut self, at: TinIndex, now: Nanos, len: u32) {
-        if self.pace.is_unlimited() {
-            return;
-        }
-        self.clock.dropped(self.pace.duration(len));
-        if let Some(tin) = self.tins[at.at()].as_deref_mut() {
-            tin.charge_clock(now, len);
-        }
-    }
-
-    /// Takes a packet that left its queue off the totals.
-    #[inline]
-    fn forget(&mut self, packet: &Q::Packet) {
-        self.qlen = self.qlen.wrapping_sub(1);
-        self.backlog = self.backlog.wrapping_sub(packet.len());
-        self.memory.used = self.memory.used.saturating_sub(packet.truesize());
     }
 
     /// Whether a change to `preset` has to bring a box for `tin`.
@@ -390,16 +159,7 @@ where
             self.current = TinIndex::FIRST;
         }
         self.solo_rounds = 0;
-        let was_unlimited = self.pace.is_unlimited();
-        self.derive();
-        self.clock.wake(now);
-        if was_unlimited {
-            // Their clocks have stood still.
-            for tin in self.tins.iter_mut().flatten() {
-                let tin: &mut Tin<Q> = tin;
-                tin.clock.wake(now, tin.params.burst);
-            }
-        }
+        self.derive_at(now);
         if is_faster {
             self.clock.wait_at_most(now.after(self.pace.duration(mtu)));
         }
@@ -460,12 +220,27 @@ where
         }
     }
 
+    /// [`Scheduler::derive`] where the bandwidth may have changed: an unlimited link's clocks have
+    /// stood still.
+    fn derive_at(&mut self, now: Nanos) {
+        let was_unlimited = self.pace.is_unlimited();
+        self.derive();
+        self.clock.wake(now);
+        if was_unlimited {
+            for tin in self.tins.iter_mut().flatten() {
+                let tin: &mut Tin<Q> = tin;
+                tin.clock.wake(now, tin.params.burst);
+            }
+        }
+    }
+
     /// Works out what follows from the configuration. Sharing slows the clocks down; targets stay
     /// those of the whole link, on which a packet takes no longer for it.
     fn derive(&mut self) {
         let whole = self.config;
         let part = whole.shared_by(self.sharers);
         self.memory.limit = whole.memory_limit(self.mtu);
+        self.is_followed = whole.autorate_ingress || whole.ack_filter != AckFilter::Off;
         self.pace = Pace::of_rate(part.bandwidth);
         for at in whole.preset.tins() {
             if let Some(tin) = self.tins[at.at()].as_deref_mut() {

@@ -30,10 +30,17 @@ impl Delays {
     /// Adds a packet that waited for `sojourn` nanoseconds.
     #[inline]
     pub fn add(&mut self, sojourn: u64) {
-        let pick = |quick| if quick { Self::QUICK } else { Self::SLOW };
         self.average = ewma(self.average, sojourn, Self::SLOW);
-        self.peak = ewma(self.peak, sojourn, pick(sojourn > self.peak));
-        self.base = ewma(self.base, sojourn, pick(sojourn < self.base));
+        self.peak = if sojourn > self.peak {
+            ewma(self.peak, sojourn, Self::QUICK)
+        } else {
+            ewma(self.peak, sojourn, Self::SLOW)
+        };
+        self.base = if sojourn < self.base {
+            ewma(self.base, sojourn, Self::QUICK)
+        } else {
+            ewma(self.base, sojourn, Self::SLOW)
+        };
     }
 }
 
@@ -43,27 +50,56 @@ pub struct Lengths {
     /// The average offset of the network header, in Q16.16.
     pub average_offset: u32,
     /// The range of lengths before the overhead.
-    pub counted: (u16, u16),
+    pub counted: Range,
     /// The range of lengths on the link.
-    pub adjusted: (u16, u16),
+    pub adjusted: Range,
+}
+
+/// The least and the greatest of some lengths.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    least: u32,
+    greatest: u32,
+}
+
+impl Range {
+    /// The range of nothing yet.
+    const NONE: Self = Self {
+        least: u32::MAX,
+        greatest: 0,
+    };
+
+    #[inline]
+    fn add(&mut self, len: u32) {
+        if len < self.least {
+            self.least = len;
+        }
+        if len > self.greatest {
+            self.greatest = len;
+        }
+    }
+
+    /// The least and the greatest length as far as statistics go, which have 16 bits for them.
+    pub fn bounds(&self) -> (u32, u32) {
+        let most = u32::from(u16::MAX);
+        (self.least.min(most), self.greatest.min(most))
+    }
 }
 
 impl Lengths {
-    const NONE: (u16, u16) = (u16::MAX, 0);
-
     /// Nothing seen yet.
     pub const fn new() -> Self {
         Self {
             average_offset: 0,
-            counted: Self::NONE,
-            adjusted: Self::NONE,
+            counted: Range::NONE,
+            adjusted: Range::NONE,
         }
     }
 
     /// Forgets the ranges, because lengths are counted differently from now on.
     pub fn forget_ranges(&mut self) {
-        self.counted = Self::NONE;
-        self.adjusted = Self::NONE;
+        self.counted = Range::NONE;
+        self.adjusted = Range::NONE;
     }
 
     /// Bytes that a packet occupies on the link under `framing`. Its lengths are noted.
@@ -73,14 +109,17 @@ impl Lengths {
         let mut adjust = |len| {
             let counted = framing.counted(len, offset);
             let adjusted = framing.adjusted(counted);
-            self.add(counted, adjusted);
+            self.counted.add(counted);
+            self.adjusted.add(adjusted);
             adjusted
         };
         let len = match packet.segments() {
             None => adjust(packet.len()),
+            // What is charged for a packet must fit a deficit.
             Some(segments) => adjust(segments.len)
                 .saturating_mul(segments.count.saturating_sub(1))
-                .saturating_add(adjust(segments.last_len)),
+                .saturating_add(adjust(segments.last_len))
+                .min(i32::MAX as u32),
         };
         self.add_offset(offset);
         len
@@ -91,17 +130,6 @@ impl Lengths {
     fn add_offset(&mut self, offset: u32) {
         let sample = u64::from(offset) << 16;
         self.average_offset = ewma(u64::from(self.average_offset), sample, 8) as u32;
-    }
-
-    /// Adds a packet's lengths.
-    #[inline]
-    fn add(&mut self, counted: u32, adjusted: u32) {
-        let widen = |(low, high): (u16, u16), len: u32| {
-            let len = len.min(u32::from(u16::MAX)) as u16;
-            (low.min(len), high.max(len))
-        };
-        self.counted = widen(self.counted, counted);
-        self.adjusted = widen(self.adjusted, adjusted);
     }
 }
 

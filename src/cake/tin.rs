@@ -81,7 +81,7 @@ impl<Q: PacketQueue> Tin<Q> {
             clock: TinClock::default(),
             deficit: 0,
             backlog: 0,
-            census: Census::new(),
+            census: Census::default(),
             unresponsive: 0,
             sparse: Rotation::new(),
             bulk: Rotation::new(),
@@ -110,7 +110,9 @@ impl<Q: PacketQueue> Tin<Q> {
     /// Notes the length of an arrival, which may be more than one packet.
     #[inline]
     pub fn arrived(&mut self, len: u32) {
-        self.counters.max_len = self.counters.max_len.max(len);
+        if len > self.counters.max_len {
+            self.counters.max_len = len;
+        }
     }
 
     /// Appends `packet` to a flow's queue.
@@ -171,7 +173,11 @@ impl<Q: PacketQueue> Tin<Q> {
         random: &mut Random,
     ) -> Option<(FlowIndex, Served<Q::Packet>)> {
         let (index, mut packet) = loop {
-            let index = self.turn(mode, random)?;
+            let index = self.sparse.first().or(self.bulk.first())?;
+            if self.flows[index.at()].deficit <= 0 {
+                self.end_turn(mode, index, random);
+                continue;
+            }
             match self.pop(index) {
                 Some(packet) => break (index, packet),
                 None => self.retire(mode, index, now),
@@ -231,12 +237,17 @@ impl<Q: PacketQueue> Tin<Q> {
         self.deficit = self.deficit.saturating_add_unsigned(quanta);
     }
 
-    /// Charges `len` bytes to a flow's and the tin's turn.
+    /// Charges `len` bytes to a flow's turn.
     #[inline]
     pub fn charge(&mut self, index: FlowIndex, len: u32) {
         let deficit = &mut self.flows[index.at()].deficit;
-        *deficit = deficit.saturating_sub_unsigned(len);
-        self.deficit = self.deficit.saturating_sub_unsigned(len);
+        *deficit = deficit.wrapping_sub_unsigned(len);
+    }
+
+    /// Charges `len` bytes to the tin's turn in unlimited mode.
+    #[inline]
+    pub fn charge_turn(&mut self, len: u32) {
+        self.deficit = self.deficit.wrapping_sub_unsigned(len);
     }
 
     /// Charges `len` bytes to the tin's threshold.
@@ -293,27 +304,20 @@ impl<Q: PacketQueue> Tin<Q> {
         }
     }
 
-    /// The flow whose turn it is: DRR++.
-    #[inline]
-    fn turn(&mut self, mode: FlowMode, random: &mut Random) -> Option<FlowIndex> {
-        loop {
-            let index = self.sparse.first().or(self.bulk.first())?;
-            let flow = &self.flows[index.at()];
-            if flow.deficit > 0 {
-                return Some(index);
-            }
-            match (flow.set, flow.queue.is_empty()) {
-                (Set::Sparse, true) => self.set(mode, index, Set::SparseWait),
-                (Set::Sparse, false) => self.set(mode, index, Set::Bulk),
-                _ => {}
-            }
-            let quantum = self.quantum(mode, index, random);
-            let deficit = &mut self.flows[index.at()].deficit;
-            *deficit = deficit.saturating_add(quantum);
-            match self.sparse.pop(&mut self.flows) {
-                Some(index) => self.bulk.push(&mut self.flows, index),
-                None => self.bulk.rotate(&mut self.flows),
-            }
+    /// Ends the turn of a flow that has spent its quantum: DRR++.
+    fn end_turn(&mut self, mode: FlowMode, index: FlowIndex, random: &mut Random) {
+        let flow = &self.flows[index.at()];
+        match (flow.set, flow.queue.is_empty()) {
+            (Set::Sparse, true) => self.set(mode, index, Set::SparseWait),
+            (Set::Sparse, false) => self.set(mode, index, Set::Bulk),
+            _ => {}
+        }
+        let quantum = self.quantum(mode, index, random);
+        let deficit = &mut self.flows[index.at()].deficit;
+        *deficit = deficit.saturating_add(quantum);
+        match self.sparse.pop(&mut self.flows) {
+            Some(index) => self.bulk.push(&mut self.flows, index),
+            None => self.bulk.rotate(&mut self.flows),
         }
     }
 

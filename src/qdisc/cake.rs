@@ -11,7 +11,7 @@ use crate::{
     cake::{
         index::{FlowIndex, TinIndex, MAX_TINS, QUEUES},
         packet,
-        scheduler::{Arrival, Tins},
+        scheduler::{Arrival, Tins, Unsettled},
         siphash::SipKey,
         stats::TinStats,
         tin::Tin,
@@ -139,10 +139,25 @@ impl Cake {
         queue: &mut Queue<'_>,
         dropped: &mut Dropped<'_>,
     ) -> Verdict {
+        match self.scheduler.enter(arrival, packets) {
+            None => Verdict::Queued,
+            Some(entered) => self.settle(arrival, entered, queue, dropped),
+        }
+    }
+
+    /// Drops what an arrival that is in its queue makes superfluous.
+    #[inline(never)]
+    fn settle(
+        &mut self,
+        arrival: &Arrival,
+        entered: Unsettled,
+        queue: &mut Queue<'_>,
+        dropped: &mut Dropped<'_>,
+    ) -> Verdict {
         let (mut lost, mut lost_bytes) = (0i32, 0i32);
         let outcome = self
             .scheduler
-            .enqueue(arrival, packets, &mut |packet, reason| {
+            .settle(arrival, entered, &mut |packet, reason| {
                 lost = lost.wrapping_add(1);
                 lost_bytes = lost_bytes.wrapping_add_unsigned(packet.pkt_len());
                 queue.count_out(1, packet.pkt_len());
@@ -163,6 +178,35 @@ impl Cake {
                 );
                 Verdict::Congested
             }
+        }
+    }
+
+    /// The next packet of a queue that is not empty, if it may go now.
+    #[inline(never)]
+    fn next(&mut self, queue: &mut Queue<'_>) -> Option<Skb> {
+        let now = now();
+        if let Some(last) = self.shared {
+            self.sync(last, now, queue);
+        }
+        let decision = self.scheduler.dequeue(now, &mut |packet, reason| {
+            queue.count_out(1, packet.pkt_len());
+            queue.drop_dequeued(packet, reason.into());
+        });
+        match decision {
+            Decision::Send(packet) => {
+                queue.count_out(1, packet.pkt_len());
+                queue.count_sent(&packet);
+                if self.shared.is_some() {
+                    queue.note_active(now.0);
+                }
+                Some(packet)
+            }
+            Decision::Wait(Nanos(until)) => {
+                queue.count_overlimit();
+                queue.wake_at(until);
+                None
+            }
+            Decision::Empty => None,
         }
     }
 
@@ -252,35 +296,11 @@ impl Qdisc for Cake {
 
     #[inline]
     fn dequeue(self: Pin<&mut Self>, queue: &mut Queue<'_>) -> Option<Skb> {
-        let this = self.get_mut();
         // The kernel asks once more after the last packet; that is not worth a look at the clock.
-        if this.scheduler.qlen() == 0 {
+        if self.scheduler.qlen() == 0 {
             return None;
         }
-        let now = now();
-        if let Some(last) = this.shared {
-            this.sync(last, now, queue);
-        }
-        let decision = this.scheduler.dequeue(now, &mut |packet, reason| {
-            queue.count_out(1, packet.pkt_len());
-            queue.drop_dequeued(packet, reason.into());
-        });
-        match decision {
-            Decision::Send(packet) => {
-                queue.count_out(1, packet.pkt_len());
-                queue.count_sent(&packet);
-                if this.shared.is_some() {
-                    queue.note_active(now.0);
-                }
-                Some(packet)
-            }
-            Decision::Wait(Nanos(until)) => {
-                queue.count_overlimit();
-                queue.wake_at(until);
-                None
-            }
-            Decision::Empty => None,
-        }
+        self.get_mut().next(queue)
     }
 
     fn reset(self: Pin<&mut Self>) {

@@ -36,8 +36,8 @@ MUTANTS = [
            "(Set::Bulk, _) => self.hosts.lose(mode, flow.hosts),", "(Set::Bulk, _) => {}"),
     Mutant("a flow is taken back from the wrong host", "host.rs",
            "self.dst.lose(pair.dst);", "self.dst.lose(pair.src);"),
-    Mutant("a queue that is taken over stays its old host's", "tin.rs",
-           "self.hosts.lose(mode, flow.hosts);\n            let hosts", "let hosts"),
+    Mutant("a queue that is taken over stays its old host's", "tin/lookup.rs",
+           "            self.hosts.lose(mode, flow.hosts);\n", ""),
     Mutant("EF is not in Voice", "diffserv.rs",
            "(3, &[CS4, CS5, VA, EF, CS6, CS7])", "(3, &[CS4, CS5, VA, CS6, CS7])"),
     Mutant("IPv6's DiffServ field is read from one byte", "dissect.rs",
@@ -62,15 +62,16 @@ MUTANTS = [
            ".wrapping_add_signed(i32::from(self.overhead))"),
     Mutant("a firewall mark is taken as it stands", "config.rs",
            "((mark & self.fwmark) >> self.fwmark.trailing_zeros())", "(mark & self.fwmark)"),
-    Mutant("the memory limit is one byte too high", "scheduler.rs",
+    Mutant("the memory limit is one byte too high", "scheduler/enqueue.rs",
            "while self.memory.used > self.memory.limit", "while self.memory.used > self.memory.limit + 1"),
     Mutant("the heap of backlogs is not kept", "overflow.rs",
-           "            self.rise(self.position[flow.at()].at());", "            let _ = flow;"),
-    Mutant("the shaper forgets the overhead", "scheduler.rs",
+           "self.rise(self.position[flow.at()].at(), &bytes);", "let _ = (flow, &bytes);"),
+    Mutant("the shaper forgets the overhead", "scheduler/dequeue.rs",
            "self.clock.sent(self.pace.duration(len));",
            "self.clock.sent(self.pace.duration(packet.len()));"),
     Mutant("a flow's last packet may be dropped", "tin.rs",
-           "if !flow.queue.is_empty() {\n                flow.dropped", "if true {\n                flow.dropped"),
+           "if !flow.queue.is_empty() {\n                self.count_drop",
+           "if true {\n                self.count_drop"),
     Mutant("two flows of a host count as one", "tin.rs", "if load <= 1 {", "if load <= 2 {"),
     Mutant("tins that go take their packets along", "scheduler.rs",
            "for tin in spare.iter_mut().flatten() {", "for tin in spare.iter_mut().flatten().take(0) {"),
@@ -90,18 +91,19 @@ MUTANTS = [
     Mutant("sparse flows wait in the bulk rotation", "tin.rs",
            "self.sparse.push(&mut self.flows, index);", "self.bulk.push(&mut self.flows, index);"),
     Mutant("the delay's peak has 32 bits", "stats.rs",
-           "self.peak = ewma(self.peak, sojourn, ", "self.peak = ewma(self.peak, sojourn & 0xffff_ffff, "),
+           "ewma(self.peak, sojourn, Self::QUICK)",
+           "ewma(self.peak, sojourn & 0xffff_ffff, Self::QUICK)"),
+    Mutant("a full set stays full", "tags.rs", "*until = time.min(*until);", "let _ = (until, time);"),
 ]
 
 
-def plant(mutant):
-    """Plants a defect; returns the file's proper text."""
+def place(mutant):
+    """The file that a defect goes into, and its proper text."""
     path = COPY / "src/cake" / mutant.file
     text = path.read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         sys.exit(f"{mutant.name}: its place is {text.count(mutant.old)} times in {mutant.file}: "
                  "bring the list up to date")
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     return path, text
 
 
@@ -132,12 +134,15 @@ def main():
         chosen = chosen[::max(1, len(chosen) // arguments.some)][:arguments.some]
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(PROJECT, COPY, ignore=shutil.ignore_patterns(".git", "build", "target"))
+    for mutant in MUTANTS:
+        place(mutant)
     if caught := test():
         sys.exit(f"the tests fail without any defect: {caught}")
     survivors = 0
     for mutant in chosen:
         started = time.monotonic()
-        path, text = plant(mutant)
+        path, text = place(mutant)
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         try:
             caught = test()
         finally:

@@ -278,8 +278,8 @@ impl World {
         let outcome = &mut self.outcomes[source];
         outcome.bytes += u64::from(packet.len);
         outcome.worst = outcome.worst.max(self.link.now.since(packet.tag.enqueued));
-        if self.device_rate != 0 {
-            let duration = u64::from(packet.len) * SECOND / self.device_rate;
+        let scaled = u64::from(packet.len) * SECOND;
+        if let Some(duration) = scaled.checked_div(self.device_rate) {
             self.device_free = self.link.now.after(duration);
         }
         if let Some(rtt) = self.sources[source].rtt() {

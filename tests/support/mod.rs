@@ -169,10 +169,14 @@ impl Link {
             is_split: false,
         };
         let dropped = &mut self.dropped;
-        self.scheduler
-            .enqueue(&arrival, std::iter::once(packet), &mut |packet, reason| {
-                dropped.push((packet, reason))
-            })
+        match self.scheduler.enter(&arrival, std::iter::once(packet)) {
+            None => Enqueued::Queued,
+            Some(entered) => self
+                .scheduler
+                .settle(&arrival, entered, &mut |packet, reason| {
+                    dropped.push((packet, reason))
+                }),
+        }
     }
 
     /// Queues a packet of a flow between hosts that nobody else uses.
@@ -205,6 +209,15 @@ impl Link {
                 Decision::Empty => return None,
             }
         }
+    }
+
+    /// Bytes in the queue, as the tins count them.
+    pub fn backlog(&mut self) -> u32 {
+        let tins = self.scheduler.config().preset.tin_count() as u32;
+        (0..tins)
+            .filter_map(|display| self.scheduler.tin_stats(display, self.now))
+            .map(|tin| tin.backlog_bytes)
+            .sum()
     }
 
     /// Changes the configuration as the kernel glue does.

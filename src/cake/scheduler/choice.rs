@@ -11,9 +11,27 @@ where
     Q: PacketQueue,
     B: DerefMut<Target = Tin<Q>>,
 {
-    /// In shaped mode: the highest tin within its threshold, else the one that will be first.
+    /// The tin that is to send.
     #[inline]
-    pub(super) fn choose_by_priority(&self, now: Nanos) -> Option<TinIndex> {
+    pub(super) fn choose(&mut self, now: Nanos) -> Option<TinIndex> {
+        match self.active.only() {
+            Some(at) if !self.pace.is_unlimited() => Some(at),
+            Some(at) if at == self.current => self.keep_to(at),
+            _ => self.choose_among(now),
+        }
+    }
+
+    #[inline(never)]
+    fn choose_among(&mut self, now: Nanos) -> Option<TinIndex> {
+        if self.pace.is_unlimited() {
+            self.choose_by_weight()
+        } else {
+            self.choose_by_priority(now)
+        }
+    }
+
+    /// In shaped mode: the highest tin within its threshold, else the one that will be first.
+    fn choose_by_priority(&self, now: Nanos) -> Option<TinIndex> {
         let mut best: Option<(Nanos, TinIndex)> = None;
         for at in self.active {
             let Some(tin) = self.tins[at.at()].as_deref() else {
@@ -32,8 +50,7 @@ where
     }
 
     /// In unlimited mode: deficit round robin over the tins.
-    #[inline]
-    pub(super) fn choose_by_weight(&mut self) -> Option<TinIndex> {
+    fn choose_by_weight(&mut self) -> Option<TinIndex> {
         if let Some(at) = self.active.only() {
             return self.choose_the_only(at);
         }
@@ -56,8 +73,7 @@ where
         None
     }
 
-    /// The same where only one tin has packets: it goes through as many rounds as it needs.
-    #[inline]
+    /// The same where only one tin has packets.
     fn choose_the_only(&mut self, at: TinIndex) -> Option<TinIndex> {
         if at != self.current {
             self.settle_rounds();
@@ -66,8 +82,16 @@ where
             self.tins[self.current.at()].as_deref_mut()?.idle(1);
             self.current = self.after(self.current);
         }
-        let rounds = self.tins[at.at()].as_deref_mut()?.pay_off();
-        self.solo_rounds = self.solo_rounds.saturating_add(rounds);
+        self.keep_to(at)
+    }
+
+    /// Has the only tin that has packets, whose turn it is, go through as many rounds as it needs.
+    #[inline]
+    fn keep_to(&mut self, at: TinIndex) -> Option<TinIndex> {
+        let tin = self.tins[at.at()].as_deref_mut()?;
+        if tin.deficit < 0 {
+            self.solo_rounds = self.solo_rounds.saturating_add(tin.pay_off());
+        }
         Some(at)
     }
 

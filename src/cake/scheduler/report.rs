@@ -24,15 +24,17 @@ where
             counted,
             adjusted,
         } = self.lengths;
+        let (min_netlen, max_netlen) = counted.bounds();
+        let (min_adjlen, max_adjlen) = adjusted.bounds();
         QdiscStats {
             capacity_estimate: self.autorate.estimate(),
             memory_limit: self.memory.limit,
             memory_used: self.memory.max_used,
             avg_netoff: average_offset.wrapping_add(1 << 15) >> 16,
-            max_netlen: u32::from(counted.1),
-            max_adjlen: u32::from(adjusted.1),
-            min_netlen: u32::from(counted.0),
-            min_adjlen: u32::from(adjusted.0),
+            max_netlen,
+            max_adjlen,
+            min_netlen,
+            min_adjlen,
             active_queues: self.sharers,
         }
     }

@@ -88,8 +88,6 @@ impl<T: Qdisc> Private<T> {
         // INVARIANT: The lock is held by the safety requirements, and the instance is ready.
         let queue = Queue {
             sch,
-            // SAFETY: By the safety requirements.
-            head: unsafe { Head::of(sch) },
             lock: PhantomData,
         };
         (state, queue)

@@ -17,11 +17,9 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. `head` is its head,
-/// and ready.
+/// `sch` is valid and its root lock is held for `'a`, or nobody else uses it. Its head is ready.
 pub(crate) struct Queue<'a> {
     pub(super) sch: NonNull<bindings::Qdisc>,
-    pub(super) head: *mut Head,
     pub(super) lock: PhantomData<&'a mut ()>,
 }
 
@@ -29,6 +27,12 @@ impl Queue<'_> {
     #[inline]
     fn as_ptr(&self) -> *mut bindings::Qdisc {
         self.sch.as_ptr()
+    }
+
+    #[inline]
+    fn head(&self) -> *mut Head {
+        // SAFETY: By the type's invariants.
+        unsafe { Head::of(self.sch) }
     }
 
     /// The number by which classes of this instance are named, `TC_H_MAJ`.
@@ -145,7 +149,7 @@ impl Queue<'_> {
         dropped: &mut Dropped<'_>,
     ) -> Result<(Skb, Option<u32>), Verdict> {
         // SAFETY: The head is valid by the type's invariants; the list changes under RCU.
-        if unsafe { addr_of!((*self.head).filters).read_volatile() }.is_null() {
+        if unsafe { addr_of!((*self.head()).filters).read_volatile() }.is_null() {
             return Ok((packet, None));
         }
         self.ask_filters(packet, dropped)
@@ -160,7 +164,7 @@ impl Queue<'_> {
         let mut class = 0;
         // SAFETY: The packet and the list are valid, and the root lock is held.
         let outcome = unsafe {
-            let filters = addr_of_mut!((*self.head).filters);
+            let filters = addr_of_mut!((*self.head()).filters);
             bindings::tcf_classify_outcome(packet.as_ptr(), filters, &mut class)
         };
         match outcome {
@@ -187,14 +191,14 @@ impl Queue<'_> {
     #[inline]
     pub(crate) fn wake_at(&mut self, ns: u64) {
         // SAFETY: The watchdog is initialised by the type's invariants.
-        unsafe { bindings::qdisc_watchdog_schedule_range_ns(Head::watchdog(self.head), ns, 0) };
+        unsafe { bindings::qdisc_watchdog_schedule_range_ns(Head::watchdog(self.head()), ns, 0) };
     }
 
     /// Tells siblings that the instance sent a packet at `ns` of the monotonic clock.
     #[inline]
     pub(crate) fn note_active(&mut self, ns: u64) {
         // SAFETY: The head is valid by the type's invariants.
-        unsafe { (*self.head).last_active.store(ns, Relaxed) };
+        unsafe { (*self.head()).last_active.store(ns, Relaxed) };
     }
 
     /// How many instances on the queues of the same device are active, this one included: those
