@@ -21,8 +21,10 @@ pub const IPV4_LEN: usize = 20;
 /// Length of an IPv6 header.
 pub const IPV6_LEN: usize = 40;
 
-/// The most bytes that the functions here look at.
-pub const HEADER_LEN: usize = IPV6_LEN + 4;
+/// Bytes that [`plain`] looks at in an IPv4 packet.
+pub const PLAIN_IPV4_LEN: usize = IPV4_LEN + 4;
+/// Bytes that [`plain`] looks at in an IPv6 packet, the most that any function here looks at.
+pub const PLAIN_IPV6_LEN: usize = IPV6_LEN + 4;
 
 /// A packet's addresses, as numbers in any one byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub fn plain(protocol: u16, bytes: &[u8]) -> Option<FlowKeys> {
     }
 }
 
+#[inline]
 fn plain_v4(bytes: &[u8]) -> Option<FlowKeys> {
     /// More Fragments and the fragment's offset.
     const FRAGMENT: u16 = 0x3fff;
@@ -94,6 +97,7 @@ fn plain_v4(bytes: &[u8]) -> Option<FlowKeys> {
     })
 }
 
+#[inline]
 fn plain_v6(bytes: &[u8]) -> Option<FlowKeys> {
     /// The flow label in the first word. The kernel's dissector takes a flow that has one by it.
     const LABEL: u32 = 0x000f_ffff;
@@ -116,6 +120,7 @@ fn plain_v6(bytes: &[u8]) -> Option<FlowKeys> {
 }
 
 /// An IPv6 address and what follows it.
+#[inline]
 pub fn address_v6(bytes: &[u8]) -> Option<([u64; 2], &[u8])> {
     let (high, rest) = bytes.split_first_chunk::<8>()?;
     let (low, rest) = rest.split_first_chunk::<8>()?;

@@ -56,9 +56,9 @@ impl Framing {
     /// Bytes on the link for `counted` bytes.
     #[inline]
     pub fn adjusted(&self, counted: u32) -> u32 {
-        let len = counted
-            .saturating_add_signed(i32::from(self.overhead))
-            .max(u32::from(self.mpu));
+        let len = i64::from(counted)
+            .wrapping_add(i64::from(self.overhead))
+            .clamp(i64::from(self.mpu), i64::from(u32::MAX)) as u32;
         match self.cells {
             Cells::None => len,
             Cells::Atm => len.div_ceil(48).saturating_mul(53),

@@ -2,7 +2,10 @@
 
 //! Statistics as they leave the algorithm: plain copies in the units of the kernel's uapi.
 
-use super::{overhead::Framing, packet::Packet};
+use super::{
+    overhead::Framing,
+    packet::{Packet, Segments},
+};
 
 /// A moving average: `shift` is the weight of a sample as a power of two.
 #[inline]
@@ -106,23 +109,30 @@ impl Lengths {
     #[inline]
     pub fn measure(&mut self, framing: &Framing, packet: &impl Packet) -> u32 {
         let offset = packet.network_offset();
-        let mut adjust = |len| {
-            let counted = framing.counted(len, offset);
-            let adjusted = framing.adjusted(counted);
-            self.counted.add(counted);
-            self.adjusted.add(adjusted);
-            adjusted
-        };
-        let len = match packet.segments() {
-            None => adjust(packet.len()),
-            // What is charged for a packet must fit a deficit.
-            Some(segments) => adjust(segments.len)
-                .saturating_mul(segments.count.saturating_sub(1))
-                .saturating_add(adjust(segments.last_len))
-                .min(i32::MAX as u32),
-        };
         self.add_offset(offset);
-        len
+        match packet.segments() {
+            None => self.adjust(framing, packet.len(), offset),
+            Some(segments) => self.adjust_all(framing, segments, offset),
+        }
+    }
+
+    /// Bytes on the link for a packet of `len` bytes.
+    #[inline]
+    fn adjust(&mut self, framing: &Framing, len: u32, offset: u32) -> u32 {
+        let counted = framing.counted(len, offset);
+        let adjusted = framing.adjusted(counted);
+        self.counted.add(counted);
+        self.adjusted.add(adjusted);
+        adjusted
+    }
+
+    /// Bytes on the link for all segments: as many as fit a deficit.
+    #[inline(never)]
+    fn adjust_all(&mut self, framing: &Framing, segments: Segments, offset: u32) -> u32 {
+        self.adjust(framing, segments.len, offset)
+            .saturating_mul(segments.count.saturating_sub(1))
+            .saturating_add(self.adjust(framing, segments.last_len, offset))
+            .min(i32::MAX as u32)
     }
 
     /// Adds a packet's network header offset.

@@ -213,6 +213,26 @@ impl Skb {
         buffer.get(..wanted as usize).unwrap_or_default()
     }
 
+    /// The `N` bytes from the network header on, if the packet has them and in one piece.
+    #[inline]
+    pub(crate) fn network_header_in_place<const N: usize>(&self) -> Option<&[u8; N]> {
+        // SAFETY: The packet is valid by the type's invariants.
+        let (head, data, len, data_len) = unsafe {
+            let skb = self.as_ptr();
+            ((*skb).head, (*skb).data, (*skb).len, (*skb).data_len)
+        };
+        let header = head.wrapping_add(usize::from(self.headers().network_header));
+        let offset = header.addr().wrapping_sub(data.addr());
+        let linear = len.wrapping_sub(data_len) as usize;
+        // An offset before the data is a huge one.
+        if offset.checked_add(N)? > linear {
+            return None;
+        }
+        // SAFETY: `len - data_len` bytes from `data` on are initialised, these among them, and
+        // nobody writes to them while the packet is borrowed.
+        Some(unsafe { &*header.cast() })
+    }
+
     /// Up to `N` bytes from the network header on; `buffer` is used if they are scattered.
     #[inline]
     pub(crate) fn network_header<'a, const N: usize>(

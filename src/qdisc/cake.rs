@@ -4,7 +4,7 @@
 
 use super::{
     attributes,
-    classify::classify,
+    classify::Classifier,
     dump, //
 };
 use crate::{
@@ -275,8 +275,14 @@ impl Qdisc for Cake {
         }
         let Self { scheduler, key, .. } = &*self;
         let config = scheduler.config();
-        let classes = scheduler.classes();
-        let (tin, hashes) = classify(config, classes, key, queue.handle(), class, &mut packet);
+        let classifier = Classifier {
+            config,
+            classes: scheduler.classes(),
+            key,
+            handle: queue.handle(),
+            class,
+        };
+        let (tin, hashes) = classifier.classify(&mut packet);
         let arrival = Arrival {
             now: now(),
             tin,

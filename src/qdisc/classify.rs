@@ -5,7 +5,7 @@
 use crate::{
     cake::{
         diffserv::{Classes, Preset},
-        dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, HEADER_LEN},
+        dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, PLAIN_IPV4_LEN, PLAIN_IPV6_LEN},
         hash::{FlowMode, Known},
         index::TinIndex,
         siphash::SipKey,
@@ -20,76 +20,113 @@ use crate::{
     },
 };
 
-/// The tin, flow and hosts of `packet`, which came to the instance named `handle` and for which a
-/// filter may have chosen `class`.
-///
-/// If the configuration says so the packet's code point is cleared on the way.
-#[inline]
-pub(super) fn classify(
-    config: &Config,
-    classes: &Classes,
-    key: &SipKey,
-    handle: u32,
-    class: Option<u32>,
-    packet: &mut Skb,
-) -> (TinIndex, FlowHashes) {
-    let protocol = packet.protocol();
-    let mut buffer = [0; HEADER_LEN];
-    let header = packet.network_header(&mut buffer);
-    let dscp = dissect::dscp(protocol, header);
-    let named = class.map(Known::from_class).unwrap_or_default();
-    let hashes = hashes(config, key, protocol, header, named, packet);
-    let tin = named_tin(config, handle, packet).unwrap_or_else(|| classes.tin(dscp));
-    if config.wash && dscp != 0 {
-        wash(protocol, packet);
-    }
-    (tin, hashes)
+/// What tells to which tin, flow and hosts a packet belongs.
+pub(super) struct Classifier<'a> {
+    /// The configuration in force.
+    pub(super) config: &'a Config,
+    /// The tins of code points.
+    pub(super) classes: &'a Classes,
+    /// The key of hashes.
+    pub(super) key: &'a SipKey,
+    /// The number that names the instance.
+    pub(super) handle: u32,
+    /// The class that a filter chose, if one did.
+    pub(super) class: Option<u32>,
 }
 
-/// The tin that the firewall mark names or else the priority, if either names one.
-#[inline]
-fn named_tin(config: &Config, handle: u32, packet: &Skb) -> Option<TinIndex> {
-    if config.preset == Preset::Besteffort {
-        return None;
+impl Classifier<'_> {
+    /// The tin, flow and hosts of `packet`.
+    ///
+    /// If the configuration says so the packet's code point is cleared on the way.
+    #[inline]
+    pub(super) fn classify(&self, packet: &mut Skb) -> (TinIndex, FlowHashes) {
+        let config = self.config;
+        if config.preset == Preset::Besteffort
+            && config.flow_mode == FlowMode::Flowblind
+            && !config.wash
+        {
+            return (TinIndex::FIRST, FlowHashes::default());
+        }
+        let protocol = packet.protocol();
+        // Headers of known length spare the checks.
+        let (dscp, hashes) = match protocol {
+            ETH_P_IP => match packet.network_header_in_place::<PLAIN_IPV4_LEN>() {
+                Some(header) => self.read(protocol, header, packet),
+                None => self.read_scattered(protocol, packet),
+            },
+            ETH_P_IPV6 => match packet.network_header_in_place::<PLAIN_IPV6_LEN>() {
+                Some(header) => self.read(protocol, header, packet),
+                None => self.read_scattered(protocol, packet),
+            },
+            _ => self.read_scattered(protocol, packet),
+        };
+        let tin = self
+            .named_tin(packet)
+            .unwrap_or_else(|| self.classes.tin(dscp));
+        if config.wash && dscp != 0 {
+            wash(protocol, packet);
+        }
+        (tin, hashes)
     }
-    let marked = config.marked_tin(packet.mark());
-    if let Some(tin) = marked.and_then(|display| config.preset.tin_at(display)) {
-        return Some(tin);
-    }
-    let priority = packet.priority();
-    if priority & TC_H_MAJ_MASK != handle {
-        return None;
-    }
-    let display = (priority & TC_H_MIN_MASK).checked_sub(1)?;
-    config.preset.tin_at(display)
-}
 
-/// The hashes that the flow mode asks for, from as little of the packet as they need.
-#[inline]
-fn hashes(
-    config: &Config,
-    key: &SipKey,
-    protocol: u16,
-    header: &[u8],
-    named: Known,
-    packet: &Skb,
-) -> FlowHashes {
-    let mode = config.flow_mode;
-    let mut known = named;
-    if known.flow.is_none() && mode.by_flow() {
-        known.flow = packet.l4_hash();
+    /// The code point and the hashes of a packet with such a header.
+    #[inline]
+    fn read(&self, protocol: u16, header: &[u8], packet: &Skb) -> (u8, FlowHashes) {
+        (
+            dissect::dscp(protocol, header),
+            self.hashes(protocol, header, packet),
+        )
     }
-    let mut keys = match mode {
-        FlowMode::Flowblind => return FlowHashes::default(),
-        _ if known.suffices(mode) && !config.nat => FlowKeys::default(),
-        _ if flow_dissector::is_replaced(packet) => dissected(packet),
-        _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
-    };
-    if config.nat && protocol == ETH_P_IP && untranslate(&mut keys, packet) {
-        // A hash that was taken before the translation is of another flow.
-        known = named;
+
+    /// [`Self::read`] for whatever is not plain.
+    #[cold]
+    fn read_scattered(&self, protocol: u16, packet: &Skb) -> (u8, FlowHashes) {
+        let mut buffer = [0; PLAIN_IPV6_LEN];
+        let header = packet.network_header(&mut buffer);
+        self.read(protocol, header, packet)
     }
-    keys.hashes(mode, key, &known)
+
+    /// The tin that the firewall mark names or else the priority, if either names one.
+    #[inline]
+    fn named_tin(&self, packet: &Skb) -> Option<TinIndex> {
+        let config = self.config;
+        if config.preset == Preset::Besteffort {
+            return None;
+        }
+        let marked = config.marked_tin(packet.mark());
+        if let Some(tin) = marked.and_then(|display| config.preset.tin_at(display)) {
+            return Some(tin);
+        }
+        let priority = packet.priority();
+        if priority & TC_H_MAJ_MASK != self.handle {
+            return None;
+        }
+        let display = (priority & TC_H_MIN_MASK).checked_sub(1)?;
+        config.preset.tin_at(display)
+    }
+
+    /// The hashes that the flow mode asks for, from as little of the packet as they need.
+    #[inline]
+    fn hashes(&self, protocol: u16, header: &[u8], packet: &Skb) -> FlowHashes {
+        let Self { config, key, .. } = *self;
+        let mode = config.flow_mode;
+        let named = self.class.map(Known::from_class).unwrap_or_default();
+        let mut known = named;
+        if known.flow.is_none() && mode.by_flow() {
+            known.flow = packet.l4_hash();
+        }
+        let mut keys = match mode {
+            FlowMode::Flowblind => return FlowHashes::default(),
+            _ if known.suffices(mode) && !config.nat => FlowKeys::default(),
+            _ if flow_dissector::is_replaced(packet) => dissected(packet),
+            _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
+        };
+        if config.nat && protocol == ETH_P_IP && untranslate(&mut keys, packet) {
+            // A hash that was taken before the translation is of another flow.
+            known = named;
+        }
+        keys.hashes(mode, key, &known)
+    }
 }
 
 /// Puts the ends behind an address translator into `keys`. Returns whether that changed anything.
