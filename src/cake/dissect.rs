@@ -68,14 +68,15 @@ pub struct FlowKeys {
 #[inline]
 pub fn plain(protocol: u16, bytes: &[u8]) -> Option<FlowKeys> {
     match protocol {
-        ETH_P_IP => plain_v4(bytes),
-        ETH_P_IPV6 => plain_v6(bytes),
+        ETH_P_IP => plain_v4(bytes.first_chunk()?),
+        ETH_P_IPV6 => plain_v6(bytes.first_chunk()?),
         _ => None,
     }
 }
 
+/// [`plain`] for IPv4.
 #[inline]
-fn plain_v4(bytes: &[u8]) -> Option<FlowKeys> {
+pub fn plain_v4(bytes: &[u8; PLAIN_IPV4_LEN]) -> Option<FlowKeys> {
     /// More Fragments and the fragment's offset.
     const FRAGMENT: u16 = 0x3fff;
     const VERSION_4_NO_OPTIONS: u8 = 0x45;
@@ -97,8 +98,9 @@ fn plain_v4(bytes: &[u8]) -> Option<FlowKeys> {
     })
 }
 
+/// [`plain`] for IPv6.
 #[inline]
-fn plain_v6(bytes: &[u8]) -> Option<FlowKeys> {
+pub fn plain_v6(bytes: &[u8; PLAIN_IPV6_LEN]) -> Option<FlowKeys> {
     /// The flow label in the first word. The kernel's dissector takes a flow that has one by it.
     const LABEL: u32 = 0x000f_ffff;
 

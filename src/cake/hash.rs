@@ -125,7 +125,9 @@ impl Known {
 
 impl FlowKeys {
     /// The hashes that `mode` needs, under `key`, as far as they are not `known`.
-    #[inline]
+    ///
+    /// Inlined where the kind of address is known, so that it is not asked for three times.
+    #[inline(always)]
     pub fn hashes(&self, mode: FlowMode, key: &SipKey, known: &Known) -> FlowHashes {
         let mut hashes = FlowHashes::default();
         if mode.hashes_src() {
@@ -142,7 +144,7 @@ impl FlowKeys {
         hashes
     }
 
-    #[inline]
+    #[inline(always)]
     fn hash_flow(&self, key: &SipKey) -> u32 {
         let ports = (u64::from(self.ports.0) << 16) | u64::from(self.ports.1);
         let hash = SipHash::new(key);

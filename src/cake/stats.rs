@@ -106,7 +106,7 @@ impl Lengths {
     }
 
     /// Bytes that a packet occupies on the link under `framing`. Its lengths are noted.
-    #[inline]
+    #[inline(always)]
     pub fn measure(&mut self, framing: &Framing, packet: &impl Packet) -> u32 {
         let offset = packet.network_offset();
         self.add_offset(offset);

@@ -5,7 +5,7 @@
 use crate::{
     cake::{
         diffserv::{Classes, Preset},
-        dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, PLAIN_IPV4_LEN, PLAIN_IPV6_LEN},
+        dissect::{self, FlowKeys, ETH_P_IP, ETH_P_IPV6, PLAIN_IPV6_LEN},
         hash::{FlowMode, Known},
         index::TinIndex,
         siphash::SipKey,
@@ -50,12 +50,18 @@ impl Classifier<'_> {
         let protocol = packet.protocol();
         // Headers of known length spare the checks.
         let (dscp, hashes) = match protocol {
-            ETH_P_IP => match packet.network_header_in_place::<PLAIN_IPV4_LEN>() {
-                Some(header) => self.read(protocol, header, packet),
+            ETH_P_IP => match packet.network_header_in_place() {
+                Some(header) => (
+                    dissect::dscp(protocol, header),
+                    self.hashes(protocol, packet, || dissect::plain_v4(header)),
+                ),
                 None => self.read_scattered(protocol, packet),
             },
-            ETH_P_IPV6 => match packet.network_header_in_place::<PLAIN_IPV6_LEN>() {
-                Some(header) => self.read(protocol, header, packet),
+            ETH_P_IPV6 => match packet.network_header_in_place() {
+                Some(header) => (
+                    dissect::dscp(protocol, header),
+                    self.hashes(protocol, packet, || dissect::plain_v6(header)),
+                ),
                 None => self.read_scattered(protocol, packet),
             },
             _ => self.read_scattered(protocol, packet),
@@ -69,21 +75,15 @@ impl Classifier<'_> {
         (tin, hashes)
     }
 
-    /// The code point and the hashes of a packet with such a header.
-    #[inline]
-    fn read(&self, protocol: u16, header: &[u8], packet: &Skb) -> (u8, FlowHashes) {
-        (
-            dissect::dscp(protocol, header),
-            self.hashes(protocol, header, packet),
-        )
-    }
-
-    /// [`Self::read`] for whatever is not plain.
+    /// The code point and the hashes of a packet whose header is short or in pieces.
     #[cold]
     fn read_scattered(&self, protocol: u16, packet: &Skb) -> (u8, FlowHashes) {
         let mut buffer = [0; PLAIN_IPV6_LEN];
         let header = packet.network_header(&mut buffer);
-        self.read(protocol, header, packet)
+        (
+            dissect::dscp(protocol, header),
+            self.hashes(protocol, packet, || dissect::plain(protocol, header)),
+        )
     }
 
     /// The tin that the firewall mark names or else the priority, if either names one.
@@ -105,9 +105,15 @@ impl Classifier<'_> {
         config.preset.tin_at(display)
     }
 
-    /// The hashes that the flow mode asks for, from as little of the packet as they need.
+    /// The hashes that the flow mode asks for, from as little of the packet as they need. `plain`
+    /// reads its header.
     #[inline]
-    fn hashes(&self, protocol: u16, header: &[u8], packet: &Skb) -> FlowHashes {
+    fn hashes(
+        &self,
+        protocol: u16,
+        packet: &Skb,
+        plain: impl FnOnce() -> Option<FlowKeys>,
+    ) -> FlowHashes {
         let Self { config, key, .. } = *self;
         let mode = config.flow_mode;
         let named = self.class.map(Known::from_class).unwrap_or_default();
@@ -119,7 +125,7 @@ impl Classifier<'_> {
             FlowMode::Flowblind => return FlowHashes::default(),
             _ if known.suffices(mode) && !config.nat => FlowKeys::default(),
             _ if flow_dissector::is_replaced(packet) => dissected(packet),
-            _ => dissect::plain(protocol, header).unwrap_or_else(|| dissected(packet)),
+            _ => plain().unwrap_or_else(|| dissected(packet)),
         };
         if config.nat && protocol == ETH_P_IP && untranslate(&mut keys, packet) {
             // A hash that was taken before the translation is of another flow.

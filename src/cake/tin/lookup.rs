@@ -37,6 +37,7 @@ impl<Q: PacketQueue> Tin<Q> {
     }
 
     /// Gives a flow that is new a free queue or else its direct one, to share.
+    #[inline(never)]
     fn claim(
         &mut self,
         mode: FlowMode,
