@@ -237,15 +237,15 @@ where
     /// Works out what follows from the configuration. Sharing slows the clocks down; targets stay
     /// those of the whole link, on which a packet takes no longer for it.
     fn derive(&mut self) {
-        let whole = self.config;
-        let part = whole.shared_by(self.sharers);
-        self.memory.limit = whole.memory_limit(self.mtu);
-        self.is_followed = whole.autorate_ingress || whole.ack_filter != AckFilter::Off;
+        let Self { config, tins, .. } = self;
+        let part = config.shared_by(self.sharers);
+        self.memory.limit = config.memory_limit(self.mtu);
+        self.is_followed = config.autorate_ingress || config.ack_filter != AckFilter::Off;
         self.pace = Pace::of_rate(part.bandwidth);
-        for at in whole.preset.tins() {
-            if let Some(tin) = self.tins[at.at()].as_deref_mut() {
+        for at in config.preset.tins() {
+            if let Some(tin) = tins[at.at()].as_deref_mut() {
                 tin.params = TinParams {
-                    cobalt: TinParams::derive(&whole, at, self.mtu).cobalt,
+                    cobalt: TinParams::derive(config, at, self.mtu).cobalt,
                     ..TinParams::derive(&part, at, self.mtu)
                 };
             }

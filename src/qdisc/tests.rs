@@ -2,7 +2,7 @@
 
 //! KUnit tests.
 
-use super::{attributes, classify::classify};
+use super::{attributes, classify::Classifier};
 use crate::{
     cake::{
         config::Threshold,
@@ -52,8 +52,14 @@ fn classified(
         0x45, field, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1, 1, 1, 2, 2,
     ];
     let mut packet = packet(&frame::<60>(0x0800, &header))?;
-    let classes = Classes::of(config);
-    let (tin, hashes) = classify(config, &classes, &KEY, 0x10000, class, &mut packet);
+    let classifier = Classifier {
+        config,
+        classes: &Classes::of(config),
+        key: &KEY,
+        handle: 0x10000,
+        class,
+    };
+    let (tin, hashes) = classifier.classify(&mut packet);
     match *packet.network_header(&mut [0; 2]) {
         [_, field] => Some((tin, hashes, field)),
         _ => None,
