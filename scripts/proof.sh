@@ -80,10 +80,11 @@ done
 	debug "churn" 's/^# \([0-9]* namespaces.*\)/\1/p' python3 tests/selftests/churn.py $short
 	if [ -z "$short" ]; then
 		debug "tdc" "$planned" python3 tests/selftests/tdc.py
-		for name in basic show manual stress; do
+		for name in basic show manual; do
 			debug "$name" "$planned" python3 "tests/selftests/$name.py" --short
 		done
-		for name in classes packets filters parents multiqueue clients tins plugin seed shaper aqm isolation differential; do
+		# Traffic would leave this kernel no time for changes if time did not wait for it.
+		for name in stress classes packets filters parents multiqueue clients tins plugin seed shaper aqm isolation differential; do
 			debug "$name" "$planned" --time-travel python3 "tests/selftests/$name.py" --short
 		done
 	fi

@@ -8,6 +8,7 @@ each; exit status 1 if more than one survives, or if one cannot be planted any m
 
 import argparse
 import dataclasses
+import fcntl
 import pathlib
 import re
 import shutil
@@ -17,6 +18,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 COPY = PROJECT / "build/mutants/tree"
+TARGET = pathlib.Path("/cargo/mutants")
 LIMIT = 300
 
 
@@ -110,7 +112,7 @@ def place(mutant):
 def test():
     """Runs the host tests; what catches a defect, or nothing."""
     try:
-        done = subprocess.run(["cargo", "test", "--quiet", "--offline", "--target-dir", "/cargo/mutants"],
+        done = subprocess.run(["cargo", "test", "--quiet", "--offline", "--target-dir", TARGET],
                               cwd=COPY, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:
         return "hangs"
@@ -123,7 +125,7 @@ def test():
 
 
 def main():
-    """Plants and tests."""
+    """Chooses, plants and tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--some", type=int, metavar="N", help="only N of them, evenly spread")
     parser.add_argument("names", nargs="*", help="only those whose name holds one of these words")
@@ -132,6 +134,16 @@ def main():
               or any(word in mutant.name for word in arguments.names)]
     if arguments.some:
         chosen = chosen[::max(1, len(chosen) // arguments.some)][:arguments.some]
+    # Another checkout's copy would be built in the same place.
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with open(TARGET / "in-use", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        survivors = play(chosen)
+    sys.exit(1 if survivors > (0 if len(chosen) < 20 else 1) else 0)
+
+
+def play(chosen):
+    """Plants and tests; returns how many survived."""
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(PROJECT, COPY, ignore=shutil.ignore_patterns(".git", "build", "target"))
     for mutant in MUTANTS:
@@ -151,7 +163,7 @@ def main():
         verdict = f"caught by {caught}" if caught else "SURVIVES"
         print(f"{mutant.name}: {verdict} ({time.monotonic() - started:.0f} s)", flush=True)
     print(f"{len(chosen) - survivors} of {len(chosen)} caught")
-    sys.exit(1 if survivors > (0 if len(chosen) < 20 else 1) else 0)
+    return survivors
 
 
 if __name__ == "__main__":
