@@ -145,7 +145,9 @@ def main():
 def play(chosen):
     """Plants and tests; returns how many survived."""
     shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(PROJECT, COPY, ignore=shutil.ignore_patterns(".git", "build", "target"))
+    # Files of today: a run that was cut off may have left a build with a defect, newer than ours.
+    shutil.copytree(PROJECT, COPY, copy_function=shutil.copy,
+                    ignore=shutil.ignore_patterns(".git", "build", "target"))
     for mutant in MUTANTS:
         place(mutant)
     if caught := test():
